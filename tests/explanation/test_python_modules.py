@@ -112,6 +112,34 @@ def test_a_twin_that_is_another_network_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        (lambda out: out[:, :2], r"an output of shapes \[\(1, 4, 2\)\], not \[\(1, 2, 2\)\]: pass the module"),
+        (lambda out: torch.where(out > 0, torch.nan, out), "gives another output, by nan"),
+        (lambda out: out.clone(), None),
+    ],
+)
+def test_a_twin_whose_output_has_another_shape_or_other_nans_is_refused(changed, match):
+    class Odd(nn.GRU):
+        def forward(self, input, hx=None):
+            out, state = super().forward(input, hx)
+            return changed(out), state
+
+    class Tagger(Model):
+        def forward(self, ids):
+            return self.head(self.rnn(self.embed(ids))[0])
+
+    Odd.__name__ = "GRU"
+    model = Tagger(torch.jit.trace(Odd(4, 5, batch_first=True), torch.randn(1, 4, 4)))
+    for call in (unrolled.explain, unrolled.account):
+        if match:
+            with pytest.raises(ParityError, match=match):
+                call(model, IDS, target=lambda out: out[:, -1, 1])
+        else:
+            call(model, IDS, target=lambda out: out[:, -1, 1])
+
+
+@pytest.mark.parametrize(
     "make", [torch.jit.script, lambda m: torch.jit.trace(m, IDS), lambda m: torch.jit.freeze(torch.jit.script(m))]
 )
 def test_a_whole_model_that_was_scripted_is_refused_by_name(make):

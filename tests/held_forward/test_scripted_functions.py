@@ -98,9 +98,14 @@ def with_a_branch(x, y):
     return gated(x, y) if len(x) == 2 else x * y
 
 
-def test_a_trace_of_another_branch_is_refused_by_name():
+def with_a_branch_that_is_nearly_the_other(x, y):
+    return gated(x, y) if len(x) == 2 else 1.00005 * gated(x, y)
+
+
+@pytest.mark.parametrize("function", [with_a_branch, with_a_branch_that_is_nearly_the_other])
+def test_a_trace_of_another_branch_is_refused_by_name(function):
     with pytest.warns(torch.jit.TracerWarning):
-        scripted = torch.jit.trace(with_a_branch, (torch.ones(2), torch.ones(2)))
+        scripted = torch.jit.trace(function, (torch.ones(2), torch.ones(2)))
     with pytest.raises(
         UnsupportedOperationError, match=r"the model calls .*, which torch.jit.*call the Python function"
     ):

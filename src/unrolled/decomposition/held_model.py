@@ -54,7 +54,8 @@ class HeldModel(HeldForward):
         self.expansion, self.recorded = expansion, recorded
         self.network_notes: tuple[str, ...] = ()
         """What the run's recurrent networks leave out of the account."""
-        self.ran_networks = False
+        self.ran_networks = self.by_quadrature = False
+        """Whether a network ran, and whether the operator of a layer was integrated."""
 
     def opened(self, inputs: Tensor) -> Tensor:
         """Make a row of a network's inputs that carry no value; zeros need none, but the biases of their steps do."""
@@ -97,6 +98,7 @@ class HeldModel(HeldForward):
         with torch.no_grad():
             ray = run.ray(run.inputs if moved is None else alone.detach())
             base, operator = self.expansion.expand(ray, TOLERANCE / max(1, len(run.inputs)))  # an equal share a step
+            self.by_quadrature = self.by_quadrature or operator.by_quadrature
         if start is None or not carries(start):
             start = rows.open("initial", "initial state", first) if bool(first.count_nonzero()) else first
         held = self._alone(cell, alone, moved, run, ray, base)

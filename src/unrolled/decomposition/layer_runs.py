@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,10 +11,10 @@ from torch import Tensor
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
-from unrolled.decomposition.parity import PARITY, states_parity
 from unrolled.linalg.available_memory import refuse_too_long
+from unrolled.linalg.parity import PARITY, Parity
 
-__all__ = ["NetworkCall", "run_layers", "run_once", "top_outputs"]
+__all__ = ["NetworkCall", "run_layers", "run_once", "states_parity", "top_outputs"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def run_layers(call: NetworkCall) -> list[list[LayerRun]]:
     precision = PARITY.get(call.own.dtype, 0.0)  # outputs of a coarser type are not followed
     for by_kernels in (False, True):
         runs = run_once(call, by_kernels)
-        if states_parity(top_outputs(runs, call.layout), call.own, call.layout, precision).holds:
+        if states_parity(runs, call.own, call.layout, precision).holds:
             return runs
     return run_once(replace(call, own=None))
 
@@ -90,6 +90,27 @@ def run_once(call: NetworkCall, by_kernels: bool = False) -> list[list[LayerRun]
 def top_outputs(runs: Sequence[Sequence[LayerRun]], layout: Layout) -> Tensor:
     """Return the hidden outputs of the top layer, shape (time, batch, directions · output), in token order."""
     return layout.in_token_order([run.cell.hidden(run.image) for run in runs[-1]])
+
+
+def states_parity(
+    runs: Sequence[Sequence[LayerRun]],
+    own: Tensor,
+    layout: Layout,
+    precision: float,
+    states: Iterable[Tensor] | None = None,
+) -> Parity:
+    """Compare the top layer's outputs with those of the network, shape (time, batch, features); padding does not count.
+
+    Args:
+        runs: The runs of all layers.
+        own: What the network gave; where it is NaN or infinite there is no parity.
+        layout: Which positions are padding.
+        precision: See :class:`~unrolled.linalg.parity.Parity`.
+        states: What the size of the numbers is measured by; None for the outputs.
+    """
+    gap = float(layout.blank((top_outputs(runs, layout) - own).abs()).max())
+    largest = [float(layout.blank(each).abs().max()) for each in ((own,) if states is None else states)]
+    return Parity(gap, max(largest), precision)
 
 
 def _run(cell: Cell, inputs: Tensor, first: Tensor, by_kernels: bool) -> LayerRun:

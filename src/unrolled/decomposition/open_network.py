@@ -18,12 +18,12 @@ from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import InitialState, Layout, Lengths, checked_state, flat_states, read_batch
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_mode, without_grad_and_autocast
-from unrolled.decomposition.layer_runs import NetworkCall, run_once, top_outputs
+from unrolled.decomposition.layer_runs import NetworkCall, run_once, states_parity
 from unrolled.decomposition.network_cells import Network, build_cells, cell_type, eval_cell
-from unrolled.decomposition.parity import PARITY, states_parity
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.linalg.available_memory import refuse_too_long
+from unrolled.linalg.parity import PARITY
 
 __all__ = ["OpenedNetwork", "network_outputs", "open_network"]
 
@@ -157,7 +157,7 @@ def _open_layers(
     own = _own_output(rnn, x, layout, state, known).to(dtype)
     weights.run_ends()
     runs = run_once(NetworkCall(cells, x.to(dtype), layout, initial, own))
-    parity = states_parity(top_outputs(runs, layout), own, layout, PRECISION[x.dtype])
+    parity = states_parity(runs, own, layout, PRECISION[x.dtype])
     if not parity.holds:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(

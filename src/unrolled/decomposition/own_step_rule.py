@@ -21,6 +21,7 @@ from unrolled.decomposition.step_calls import StepCall, real_form, same_tensor
 from unrolled.errors import RandomOperationError, ShapeError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries
+from unrolled.linalg.parity import Parity
 
 __all__ = ["STEPS"]
 
@@ -29,7 +30,7 @@ STEPS = frozenset({"own_step"})
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far a step that is run again may be from what it gave, relative to its size; 0.1 in other types.
 
-It is closer than :data:`unrolled.decomposition.parity.PARITY`: one step rounds less than a sequence of them.
+It is closer than :data:`unrolled.linalg.parity.PARITY`: one step rounds less than a sequence of them.
 """
 
 
@@ -204,6 +205,6 @@ def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
             f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
             "each evaluation, and an explanation takes several; switch that off when self.training is false"
         )
-    gap, size = float((both - apart).nan_to_num().abs().max()), max(1.0, float(apart.nan_to_num().abs().max()))
-    if not gap <= ROUNDING.get(x.dtype, 0.1) * size:
-        raise call.refusal(f"a row of the batch changes another one, by {gap:.2g}; explain a batch of one")
+    parity = Parity.of(both, apart, ROUNDING.get(x.dtype, 0.1))
+    if not parity.holds:
+        raise call.refusal(f"a row of the batch changes another one, by {parity.gap:.2g}; explain a batch of one")

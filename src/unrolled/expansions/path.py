@@ -10,6 +10,7 @@ rest is rounding.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -58,7 +59,7 @@ class Path(Linearisation):
         accepted = max(tolerance, 4 * rounding)
         error, nodes = float("inf"), FIRST
         while True:
-            operator = ray.operator(gauss_legendre(nodes))
+            operator: Operator = replace(ray.operator(gauss_legendre(nodes)), by_quadrature=True)
             previous, error = error, step_error(ray, ray.origin, operator)
             stalled = error > 0.5 * previous and error < 1000 * rounding
             if error <= accepted or stalled:

@@ -257,11 +257,12 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             self.vectors.made_of_numbers(args[0], result)
         if self.positions:
             self.vectors.left.follow(operation, args, result)
-            opened = self.vectors.opened(operation, args, options, result)
+            call = OperationCall(func, operation, args, options)
+            opened = self.vectors.opened(call, result)
             if opened is not None:
                 return opened
             made = self.vectors.computed.how(operation, args, given)
-            if self.positions.follow(func, operation, args, options, result):
+            if self.positions.follow(call, result):
                 self.vectors.computed.name_masks(result)
                 return result
             if made is not None and self.vectors.computed.follow(made, operation, args, result):

@@ -1,4 +1,4 @@
-"""One operation of a run, as a rule meets it."""
+"""One operation of a run, and what it was called with."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class OperationCall:
     """One operation, and what it was called with."""
 
     function: Callable[..., Any]
-    """Computes the operation, not in place."""
+    """Computes the operation; a rule is given the plain form, which does not work in place."""
     operation: Operation
     args: tuple[Any, ...]
-    """In the order of the plain operation."""
+    """A rule is given them in the order of the plain operation."""
     kwargs: dict[str, Any]
 
     @property

@@ -7,11 +7,20 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.operation_call import OperationCall
+
 __all__ = ["TokensOfIds", "along_axis", "axis_of_one_token", "index_of_read", "positions_read"]
 
 
 class TokensOfIds(Protocol):
     """Knows which token each id is."""
+
+    @property
+    def several(self) -> Any:
+        """Integers that are made of several tokens' ids."""
+
+    def __contains__(self, ids: object) -> bool:
+        """Whether a position of ids is known."""
 
     def get(self, ids: object) -> Tensor | None:
         """Return the positions of ids."""
@@ -20,8 +29,9 @@ class TokensOfIds(Protocol):
         """Return the positions of the entries that operands make together."""
 
 
-def index_of_read(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def index_of_read(call: OperationCall) -> Any:
     """Return what picks the entries of a table; None for any other operation."""
+    name, args, options = call.name, call.args, call.kwargs
     if name == "getitem":
         return args[1]
     if name in ("index_select", "gather"):
@@ -31,11 +41,9 @@ def index_of_read(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> 
     return None
 
 
-def positions_read(
-    positions: TokensOfIds, name: str, args: tuple[Any, ...], options: dict[str, Any], result: Any
-) -> Tensor | None:
+def positions_read(positions: TokensOfIds, call: OperationCall, result: Any) -> Tensor | None:
     """Return the positions of the entries that ids pick from a table, in the shape of the result."""
-    index = index_of_read(name, args, options)
+    index, name, args = index_of_read(call), call.name, call.args
     if index is None or not isinstance(args[0], Tensor) or not isinstance(result, Tensor):
         return None
     if name == "getitem":
@@ -45,7 +53,7 @@ def positions_read(
         return None
     if name != "index_select":
         return places.expand(result.shape)
-    dim = args[1] if len(args) > 1 else options["dim"]
+    dim = args[1] if len(args) > 1 else call.kwargs["dim"]
     return places.view(-1, *[1] * (result.dim() - 1 - dim % result.dim())).expand(result.shape)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as
 from unrolled.held_forward.moves import JOINS, MOVES
-from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.table_reads import positions_read
 from unrolled.held_forward.written_positions import positions_written
 
@@ -78,33 +78,26 @@ class TokenPositions:
         """Whether these are answers about tokens, such as which of them are padding, or arguments of zeros and ones."""
         return isinstance(ids, Tensor) and not self.are_vectors(ids) and (ids.dtype == torch.bool or ids in self._masks)
 
-    def follow(
-        self,
-        func: Callable[..., Any],
-        operation: Operation,
-        args: tuple[Any, ...],
-        options: dict[str, Any],
-        result: Any,
-    ) -> bool:
+    def follow(self, call: OperationCall, result: Any) -> bool:
         """Follow one operation to its result; tell whether each of its entries is of one token."""
-        if not self or not args:
+        if not self or not call.args:
             return False
-        if operation.name == "setitem":
-            return self._write(*args)
-        first = args[0]
+        if call.name == "setitem":
+            return self._write(*call.args)
+        first = call.args[0]
         if isinstance(result, Tensor) and result.is_floating_point():
             found = None
         else:
-            found = self._followed(func, operation, args, options, result)
+            found = self._followed(call, result)
         if found is None:
-            if operation.in_place:  # what its ids have become is not known, nor those of which it is a part
+            if call.operation.in_place:  # what its ids have become is not known, nor those of which it is a part
                 self._known.pop(first, None)
                 if first._base is not None:
                     self._known.pop(first._base, None)
             return False
         results = result if isinstance(result, tuple | list) else (result,)
-        vectors = self.makes_vectors(operation, args)
-        masks = all(self.are_masks(each) for each in (*args, *options.values()) if each in self)
+        vectors = self.makes_vectors(call)
+        masks = all(self.are_masks(each) for each in (*call.args, *call.kwargs.values()) if each in self)
         for each, places in zip(results, found, strict=False):
             if isinstance(each, Tensor) and isinstance(places, Tensor) and not each.is_floating_point():
                 self._known[each] = places.long()
@@ -112,7 +105,7 @@ class TokenPositions:
                     self._vectors[each] = True
                 if masks:
                     self._masks[each] = True
-        if operation.in_place and isinstance(first, Tensor):
+        if call.operation.in_place and isinstance(first, Tensor):
             self._write_through(first)
         return True
 
@@ -128,20 +121,13 @@ class TokenPositions:
         for each in views:
             self._known[each] = entries_of_view(numbers, whole, each).clone()
 
-    def _followed(
-        self,
-        func: Callable[..., Any],
-        operation: Operation,
-        args: tuple[Any, ...],
-        options: dict[str, Any],
-        result: Any,
-    ) -> tuple[Any, ...] | None:
+    def _followed(self, call: OperationCall, result: Any) -> tuple[Any, ...] | None:
         """Return the positions of the results of an operation; None if they have none."""
-        name, first = operation.name, args[0]
+        name, args, first = call.name, call.args, call.args[0]
         if name == "where" and len(args) == 3:
-            found = self._chosen(func, args, result.shape)
+            found = self._chosen(call, result.shape)
         elif name in FILLS and first in self:
-            found = self._filled(operation, args, options, result)
+            found = self._filled(call, result)
         elif name == "copy" and args[1] in self:
             found = self._positions_of(args[1], args[1]).expand(first.shape)
         elif name == "one_hot" and first in self:
@@ -149,7 +135,7 @@ class TokenPositions:
         elif name == "scatter" and len(args) == 4 and (vectors := self.scattered(*args)) is not None:
             found = vectors
         elif name in ELEMENTWISE and isinstance(result, Tensor):
-            operands = (*args, *options.values())
+            operands = (*args, *call.kwargs.values())
             kept = name in CHOOSES and self._choose_numbers(operands)
             found = None if kept else self.of_entries(operands, result.shape)
         elif name in LOOKS_UP and len(args) > 1:
@@ -157,11 +143,11 @@ class TokenPositions:
         elif name in CASTS and first in self and isinstance(result, Tensor):
             found = self._positions_of(first, first).to(result.device)
         elif name in MOVES_OF_IDS and (first in self or isinstance(first, tuple | list)):
-            return self._moved(func, operation, args, options)
-        elif (written := positions_written(self, func, operation, args, options)) is not None:
+            return self._moved(call)
+        elif (written := positions_written(self, call)) is not None:
             found = written
         elif first not in self.several:
-            found = positions_read(self, operation.name, args, options, result)
+            found = positions_read(self, call, result)
         else:
             found = None
         return None if found is None else (found,)
@@ -206,12 +192,12 @@ class TokenPositions:
         one_each[dim] = 1
         return places.expand(target.shape) if list(index.shape) == one_each else None
 
-    def makes_vectors(self, operation: Operation, args: tuple[Any, ...]) -> bool:
+    def makes_vectors(self, call: OperationCall) -> bool:
         """Whether an operation makes one-hot vectors of ids, or moves such vectors."""
-        if operation.name == "eq":  # with a list of all ids
-            return any(isinstance(each, Tensor) and each.dim() and each not in self for each in args)
-        given = args[0] if isinstance(args[0], tuple | list) else args[:1]
-        return operation.name in ("one_hot", "scatter") or any(map(self.are_vectors, given))
+        if call.name == "eq":  # with a list of all ids
+            return any(isinstance(each, Tensor) and each.dim() and each not in self for each in call.args)
+        given = call.args[0] if isinstance(call.args[0], tuple | list) else call.args[:1]
+        return call.name in ("one_hot", "scatter") or any(map(self.are_vectors, given))
 
     def _positions_of(self, value: Any, like: Tensor) -> Tensor:
         found = self.get(value)
@@ -220,11 +206,11 @@ class TokenPositions:
         shape = value.shape if isinstance(value, Tensor) else ()
         return torch.full(shape, -1, dtype=torch.int64, device=like.device)
 
-    def _chosen(self, func: Callable[..., Any], args: tuple[Any, ...], shape: torch.Size) -> Tensor | None:
+    def _chosen(self, call: OperationCall, shape: torch.Size) -> Tensor | None:
         """Compute the positions of a choice; what stands for a token because of its id has that token's position."""
-        mask, one, other = (args[1], args[0], args[2]) if func is Tensor.where else args
+        one, mask, other = call.args if call.function is Tensor.where else (call.args[1], call.args[0], call.args[2])
         if one not in self and other not in self:
-            return None if self._choose_numbers(args) else self.of_entries((mask,), shape)
+            return None if self._choose_numbers(call.args) else self.of_entries((mask,), shape)
         if one in self.several or other in self.several:
             return None
         first, second = (self._positions_of(each, mask).expand(shape) for each in (one, other))
@@ -235,14 +221,15 @@ class TokenPositions:
         own = self.of_entries((mask,), places.shape)
         return places if own is None else torch.where((places < 0) & (own == before), own, places)
 
-    def _filled(self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any) -> Tensor:
+    def _filled(self, call: OperationCall, result: Any) -> Tensor:
         """Compute the positions after an operation that also puts other ids in."""
+        args, options = call.args, call.kwargs
         given = self._positions_of(args[0], args[0])
-        if operation.name == "sort":
+        if call.name == "sort":
             indices: Tensor = result[1]
             axis = options.get("dim", next((each for each in args[1:] if type(each) is int), -1))
             return given.gather(axis, indices)
-        if operation.name == "masked_fill":
+        if call.name == "masked_fill":
             mask = args[1] if len(args) > 1 else options["mask"]
             given = given.expand(result.shape)
             return self._or_own(given.masked_fill(mask, -1), mask, given)
@@ -250,11 +237,9 @@ class TokenPositions:
         mode = args[2] if len(args) > 2 else options.get("mode", "constant")
         return torch.nn.functional.pad(given, pad, mode, **({"value": -1} if mode == "constant" else {}))
 
-    def _moved(
-        self, func: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
-    ) -> tuple[Any, ...] | None:
+    def _moved(self, call: OperationCall) -> tuple[Any, ...] | None:
         """Move positions as the tokens were moved."""
-        first = args[0]
+        first, *rest = call.args
         if isinstance(first, tuple | list):
             if not any(each in self for each in first) or any(each in self.several for each in first):
                 return None
@@ -262,14 +247,13 @@ class TokenPositions:
             numbers: Any = type(first)(self._positions_of(each, like) for each in first)
         else:
             numbers = self._positions_of(first, first)
-        if operation.name in ("tensor", "as_tensor"):
+        if call.name in ("tensor", "as_tensor"):
             return (torch.stack([*numbers]),)
-        numbers = numbers.clone() if operation.in_place else numbers
-        rest, named = args[1:], {k: v for k, v in options.items() if k != "dtype"}
-        if operation.name == "pad_sequence":  # torch.nn.utils.rnn passes all of its arguments by position
-            rest = (rest[0], -1, *rest[2:])
-        moved = func(numbers, *rest, **named)
-        if operation.name == "_pack_padded_sequence":
+        numbers = numbers.clone() if call.operation.in_place else numbers
+        if call.name == "pad_sequence":  # torch.nn.utils.rnn passes all of its arguments by position
+            rest[1:2] = [-1]
+        moved = call.function(numbers, *rest, **call.options_beyond("dtype"))
+        if call.name == "_pack_padded_sequence":
             return (moved[0],)  # the second are the sizes of the steps
         return tuple(moved) if isinstance(moved, tuple | list) else (moved,)
 

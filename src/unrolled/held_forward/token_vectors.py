@@ -14,6 +14,7 @@ from unrolled.held_forward.integer_numbers import IntegerNumbers
 from unrolled.held_forward.left_ids import LeftIds
 from unrolled.held_forward.moves import CONVERSIONS, JOINS
 from unrolled.held_forward.numbers_as_ids import entries_of
+from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
 from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, index_of_read, positions_read
@@ -48,26 +49,24 @@ class TokenVectors:
         self.rounded: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """The numbers of which whole ones were made."""
 
-    def opened(
-        self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Any
-    ) -> Tensor | None:
+    def opened(self, call: OperationCall, result: Any) -> Tensor | None:
         """Return the result of an operation with its rows opened; None for any other operation."""
-        floats = isinstance(result, Tensor) and result.is_floating_point()
+        args, floats = call.args, isinstance(result, Tensor) and result.is_floating_point()
         if not floats or not args or not isinstance(args[0], Tensor) or torch.is_inference_mode_enabled():
             return None
-        if operation.name in TO_FLOATS:
+        if call.name in TO_FLOATS:
             return self._numbers(args[0], result)
-        if operation.name == "scatter":
-            return self._scattered(operation, args, result)
-        positions = positions_read(self.positions, operation.name, args, options, result)
+        if call.name == "scatter":
+            return self._scattered(call, result)
+        positions = positions_read(self.positions, call, result)
         if positions is not None:
             kind = self._kind(positions)
             return self._by_axis(kind, self.rows.origin(args[0])[1], args[0], result, positions)
-        index = index_of_read(operation.name, args, options)
+        index = index_of_read(call)
         ids = [each for each in (index if isinstance(index, tuple) else (index,)) if self._is_integer(each)]
         if not ids:
             return None
-        made = next((each for each in map(self.computed.of, ids) if each is not None), Made(operation.name, False))
+        made = next((each for each in map(self.computed.of, ids) if each is not None), Made(call.name, False))
         return self._of_several(args[0], made, result)
 
     def looked_up(self, table: Tensor, ids: Tensor, vectors: Tensor) -> Tensor | None:
@@ -157,13 +156,13 @@ class TokenVectors:
         self.computed.read[made.by] = None
         return self.rows.open("computed", f"{self.rows.origin(table)[1]} at ids that {made.by} made", vectors)
 
-    def _scattered(self, operation: Operation, args: tuple[Any, ...], result: Tensor) -> Tensor | None:
+    def _scattered(self, call: OperationCall, result: Tensor) -> Tensor | None:
         """Open one-hot vectors that were written into floating-point numbers."""
-        positions = self.positions.scattered(*args) if len(args) == 4 else None
+        positions = self.positions.scattered(*call.args) if len(call.args) == 4 else None
         if positions is None:
             return None
         opened = self._by_axis(self._kind(positions), "one-hot vectors", None, result.clone(), positions)
-        return self.numbers.add(result.copy_(opened) if operation.in_place else opened)
+        return self.numbers.add(result.copy_(opened) if call.operation.in_place else opened)
 
     def _by_axis(self, kind: Kind, name: str, table: Tensor | None, values: Tensor, positions: Tensor) -> Tensor:
         """Open values as vectors along an axis whose entries belong to one token; else one by one."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from unrolled.held_forward.operands import operands
-from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.operation_call import OperationCall
+from unrolled.held_forward.table_reads import TokensOfIds
 
 __all__ = ["WRITES", "positions_written"]
 
@@ -28,29 +28,13 @@ ZEROS = frozenset({"tril", "triu", "diag", "diag_embed", "_pad_packed_sequence"}
 """Operations that move the first operand and put zeros beside it."""
 
 
-class WrittenIds(Protocol):
-    """Knows which token each id is."""
-
-    @property
-    def several(self) -> Any:
-        """Integers that are made of several tokens' ids."""
-
-    def __contains__(self, ids: object) -> bool:
-        """Whether a position of ids is known."""
-
-    def get(self, ids: object) -> Tensor | None:
-        """Return the positions of ids."""
-
-
-def positions_written(
-    known: WrittenIds, func: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
-) -> Tensor | None:
+def positions_written(known: TokensOfIds, call: OperationCall) -> Tensor | None:
     """Return the positions of the result of an operation that writes ids; None for any other.
 
     The operation runs on the positions themselves, counted from one, so that what it puts beside them is none.
     """
-    place = WRITES.get(operation.name, 0)
-    if (place == 0 and operation.name not in ZEROS) or len(args) <= place or _adds(operation, args, options):
+    place, args = WRITES.get(call.name, 0), call.args
+    if (place == 0 and call.name not in ZEROS) or len(args) <= place or _adds(call):
         return None
     places = {0, place}
     chooses = [each for each in operands([each for k, each in enumerate(args) if k not in places]) if each in known]
@@ -59,19 +43,19 @@ def positions_written(
     if any(isinstance(args[k], Tensor) and args[k] in known.several for k in places):
         return None
     numbered = [_from_one(known, each) if k in places else each for k, each in enumerate(args)]
-    if operation.name == "_pad_packed_sequence":  # torch passes the padding by position
+    if call.name == "_pad_packed_sequence":  # torch passes the padding by position
         numbered[3] = 0
-    result = func(*numbered, **options)
+    result = call.run(*numbered)
     return (result[0] if isinstance(result, tuple) else result) - 1
 
 
-def _adds(operation: Operation, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+def _adds(call: OperationCall) -> bool:
     """Whether an operation adds to what it finds, or reduces both."""
-    last = args[3] if operation.name in ("put", "index_put") and len(args) > 3 else False
-    return bool(last) or any(options.get(name) for name in ("accumulate", "reduce"))
+    last = call.args[3] if call.name in ("put", "index_put") and len(call.args) > 3 else False
+    return bool(last) or any(call.kwargs.get(name) for name in ("accumulate", "reduce"))
 
 
-def _from_one(known: WrittenIds, value: Any) -> Any:
+def _from_one(known: TokensOfIds, value: Any) -> Any:
     """Number the tokens of an operand from one; zero is none."""
     found = known.get(value)
     if found is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -39,8 +39,12 @@ class Workspace:
         return held[:count].view(shape)
 
 
+@dataclass(frozen=True)
 class Operator(ABC):
     """The Jacobian of one layer's step: (state, input) -> state, for every step and example."""
+
+    by_quadrature: bool = field(default=False, kw_only=True)
+    """Whether it is a mean that a quadrature took, whose error is more than rounding."""
 
     @abstractmethod
     def at(self, time: int) -> Operator:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
@@ -18,6 +17,7 @@ from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
+from unrolled.linalg.parity import PARITY
 from unrolled.whole_model.account_request import AccountRequest
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.held_run import HeldRun, HeldRunsOf
@@ -66,6 +66,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         output=expected,
         coarsest=means.coarsest,
         recurrent=means.recurrent,
+        by_quadrature=means.by_quadrature,
         axes=means.axes,
         words=words_of_texts(asked.tokens, args, kwargs, means, len(expected)),
         deterministic=not (drawn or (seeded and runs.draws)),
@@ -91,7 +92,9 @@ def _checked(output: Tensor) -> Tensor:
 
 def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
     parts = collect(run.output, run.mode.rows.rows, run.sources)
-    return replace(parts, coarsest=run.mode.coarsest, recurrent=run.mode.ran_networks), run.notes
+    mode = run.mode
+    found = replace(parts, coarsest=mode.coarsest, recurrent=mode.ran_networks, by_quadrature=mode.by_quadrature)
+    return found, run.notes
 
 
 def _refuse_unusual(model: nn.Module) -> None:

@@ -55,6 +55,8 @@ class AccountedOutput:
     """Names of the numbers of a step, by argument, where they were given."""
     recurrent: bool = True
     """Whether a recurrent network ran; else no expansion changes the account."""
+    by_quadrature: bool = False
+    """Whether a quadrature expanded a network, whose error is in the remainder."""
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model gives this output without drawing random numbers; else this accounts for one draw."""
@@ -127,8 +129,8 @@ class AccountedOutput:
     @property
     def rounds(self) -> bool:
         """Whether every remainder may be the rounding, or the quadrature, of contributions of their sizes."""
-        of_one = 1e-9 if self._type == torch.float64 else 1e-3
-        of_one = 1e-3 if "path" in self.expansion else max(of_one, torch.finfo(self._type).eps)
+        of_one = 1e-9 if self._type == torch.float64 and not self.by_quadrature else 1e-3
+        of_one = max(of_one, torch.finfo(self._type).eps)
         return bool((self.remainder.abs() <= of_one * self._sizes.clamp_min(1e-3)).all())
 
     @property

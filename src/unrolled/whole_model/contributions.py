@@ -38,6 +38,8 @@ class Contributions:
     """The type of least precision in which value was computed."""
     recurrent: bool = True
     """Whether a recurrent network ran."""
+    by_quadrature: bool = False
+    """Whether a quadrature expanded one."""
     left: tuple[str, ...] = ()
     """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class Contributions:
             initial=sum(each.initial for each in found) / len(found),
             biases=each_mean([each.biases for each in found]),
             constants=each_mean([each.constants for each in found]),
+            by_quadrature=any(each.by_quadrature for each in found),
         )
 
 

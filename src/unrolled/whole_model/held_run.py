@@ -11,7 +11,6 @@ from torch import Tensor
 
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
-from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
@@ -21,6 +20,7 @@ from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
+from unrolled.linalg.parity import PARITY, Parity
 from unrolled.whole_model.account_request import AccountRequest
 
 __all__ = ["HeldRun", "HeldRunsOf"]
@@ -82,7 +82,7 @@ class HeldRunsOf:
         """
         expected = self.expected
         precision = max(PARITY[expected.dtype], PARITY.get(coarsest, 8 * torch.finfo(coarsest).eps))
-        parity = Parity(float((output.detach() - expected).abs().max()), float(expected.abs().max()), precision)
+        parity = Parity.of(output.detach(), expected, precision)
         if parity.holds:
             return
         self.plain.runs.second(expected, self.select)  # two runs that differ are refused by name

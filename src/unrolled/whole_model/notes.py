@@ -34,10 +34,10 @@ def notes_of(result: AccountedOutput, computed: Collection[str] = (), left: Coll
             "is not accounted for; please report the model, and account for a part of it with of="
         )
     elif not result.closes:
-        notes.append(
-            f"the contributions miss the output by up to {worst:.2g}: they are far larger than their sum, so rounding "
-            f"remains{remedy}"
-        )
+        why = "they are far larger than their sum, so rounding remains"
+        if result.by_quadrature:
+            why = "a quadrature expands a recurrent network, so its error and rounding remain"
+        notes.append(f"the contributions miss the output by up to {worst:.2g}: {why}{remedy}")
     notes.extend(result.cancellation_notes)
     if computed:
         notes.append(

@@ -17,17 +17,20 @@ from torch.fx import GraphModule
 
 from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
 from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
-from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
+from unrolled.linalg.parity import PARITY, Parity
 
 __all__ = ["PythonModel", "python_modules"]
 
 WHOLE = "the model"
 COARSE = 0.1
-"""Parity of a twin in a coarser type, and of one of quantised weights: one that is further off is another model."""
+"""Parity of a twin in a coarser type; and how far one of quantised weights may be off, relative to the largest output.
+
+The second is closer where outputs are below 1, as probabilities are: a tenth of these would be another model.
+"""
 
 
 T = TypeVar("T")
@@ -194,11 +197,20 @@ def _output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Module]) -> tuple[str, ...]:
     """Compare a model's output with that of its twins; note the gap of quantised weights."""
-    real = [(a, b) for a, b in zip(expected, found, strict=False) if a.is_floating_point() and a.shape == b.shape]
-    gap = max((float((a - b).abs().max()) for a, b in real if a.numel()), default=0.0)
-    size = max((float(a.abs().max()) for a, _ in real if a.numel()), default=0.0)
+    shapes, given = ([tuple(each.shape) for each in tensors] for tensors in (expected, found))
+    if shapes != given:
+        raise ParityError(
+            f"a Python module with the weights of the scripted, traced or quantised one gives an output of shapes "
+            f"{given}, not {shapes}: pass the module it was made of"
+        )
+    parities = [
+        Parity.of(b, a, PARITY.get(a.dtype, COARSE))
+        for a, b in zip(expected, found, strict=True)
+        if a.is_floating_point()
+    ]
+    gap, size = (max((getattr(each, name) for each in parities), default=0.0) for name in ("gap", "size"))
     if any(quantised_kind(each) is not None for each in replaced):
-        if gap > COARSE * size:
+        if not all(each.gap <= COARSE * size for each in parities):
             raise ParityError(
                 f"with its quantised weights in float32 the model's output differs by {gap:.2g} of {size:.2g}; "
                 "expected at most a tenth: explain the model before it was quantised"
@@ -206,8 +218,7 @@ def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Mod
         return (
             f"the model is quantised; explained are the same weights in float32, whose output differs by {gap:.2g}",
         )
-    allowed = max((PARITY.get(a.dtype, COARSE) for a, _ in real), default=0.0) * max(1.0, size)
-    if gap > allowed:
+    if not all(each.holds for each in parities):
         raise ParityError(
             f"a Python module with the weights of the scripted or traced one gives another output, by {gap:.2g}; "
             "expected rounding: pass the module it was made of"

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.decomposition.recurrent_twin import networks_with_weights
 from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.linalg.parity import Parity
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
 SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far torch.nn's result may be from the module's, relative to its size.
 
-It is closer than :data:`unrolled.decomposition.parity.PARITY`: another network with these weights must not be taken for
+It is closer than :data:`unrolled.linalg.parity.PARITY`: another network with these weights must not be taken for
 torch.nn's.
 """
 
@@ -161,5 +162,4 @@ def _run(
 def _equal(one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype or one.dtype not in SAME:
         return False
-    size = max(1.0, float(other.abs().max())) if other.numel() else 1.0
-    return bool(((one - other).abs() <= SAME[one.dtype] * size).all())
+    return Parity.of(one, other, SAME[one.dtype]).holds

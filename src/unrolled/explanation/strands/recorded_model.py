@@ -16,9 +16,8 @@ from unrolled.cells.base import LayerRun
 from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_runs import NetworkCall, run_layers, top_outputs
+from unrolled.decomposition.layer_runs import NetworkCall, run_layers, states_parity
 from unrolled.decomposition.own_step_rule import STEPS
-from unrolled.decomposition.parity import PARITY, states_parity
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError
@@ -29,6 +28,7 @@ from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand, find_levels_below, reads
 from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.rows import Rows
+from unrolled.linalg.parity import PARITY
 
 __all__ = ["RecordedModel"]
 
@@ -245,7 +245,7 @@ def _run(call: NetworkCall) -> tuple[list[list[LayerRun]], float]:
     if call.own is None:
         return runs, 0.0
     states = (run.image for level in runs for run in level)  # all of them are opened, and they may be larger
-    parity = states_parity(top_outputs(runs, layout), call.own, layout, PARITY[call.inputs.dtype], states)
+    parity = states_parity(runs, call.own, layout, PARITY[call.inputs.dtype], states)
     if not parity.holds:
         raise ParityError(f"our states differ from the network's own by {parity.gap:.3g}; expected rounding at most")
     return runs, parity.gap

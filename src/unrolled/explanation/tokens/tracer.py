@@ -12,7 +12,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.held_forward.moves import CONVERSIONS
-from unrolled.held_forward.operation_names import Operation, name_of
+from unrolled.held_forward.operation_call import OperationCall
+from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, positions_read
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.variables import ReadsVariables
@@ -86,20 +87,20 @@ class Tracer(ReadsVariables):
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run an operation, and make leaves of vectors that it looks up."""
-        operation = name_of(func)
+        call = OperationCall(func, name_of(func), args, options)
         result = super().run_operation(func, args, options)
         if not isinstance(result, Tensor):
-            self.positions.follow(func, operation, args, options, result)
+            self.positions.follow(call, result)
             return result
         if result.is_floating_point():
-            ids = self._looked_up(operation.name, args)
+            ids = self._looked_up(call.name, args)
             if ids is not None:
-                third = args[2] if operation.name == "embedding" and len(args) > 2 else None
+                third = args[2] if call.name == "embedding" and len(args) > 2 else None
                 return self.leaf(result, ids, options.get("padding_idx", third), _table_of(args, ids))
-            return self._picked(operation, args, options, result)
+            return self._picked(call, result)
         # an id that stands for another one because of a mask has the name of its own
-        if args and (result.dtype != torch.bool or self.positions.makes_vectors(operation, args)):
-            self.positions.follow(func, operation, args, options, result)
+        if args and (result.dtype != torch.bool or self.positions.makes_vectors(call)):
+            self.positions.follow(call, result)
         return result
 
     def _looked_up(self, name: str, args: tuple[Any, ...]) -> Tensor | None:
@@ -116,16 +117,17 @@ class Tracer(ReadsVariables):
             return None
         return ids if ids is not None and not ids.is_floating_point() and ids.dtype != torch.bool else None
 
-    def _picked(self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], result: Tensor) -> Tensor:
+    def _picked(self, call: OperationCall, result: Tensor) -> Tensor:
         """Make leaves of one-hot vectors, and of what ids pick from any other table, along an axis of one token."""
+        args = call.args
         if not args or not isinstance(args[0], Tensor) or args[0].requires_grad:  # which is no table
             return result
-        if operation.name in CONVERSIONS:
+        if call.name in CONVERSIONS:
             places = self.positions.get(args[0]) if self.positions.are_vectors(args[0]) else None
-        elif operation.name == "scatter":
+        elif call.name == "scatter":
             places = self.positions.scattered(*args) if len(args) == 4 else None
         else:
-            places = positions_read(self.positions, operation.name, args, options, result)
+            places = positions_read(self.positions, call, result)
         if places is None:
             return result
         axis = axis_of_one_token(places)
@@ -134,7 +136,7 @@ class Tracer(ReadsVariables):
         found = self._leaf_at(vectors, given[rows.clamp_min(0)], rows, None, args[0].data_ptr())
         found = found[..., 0] if axis is None else found.movedim(-1, axis)
         with torch.enable_grad():
-            return result.copy_(found) if operation.in_place else found
+            return result.copy_(found) if call.operation.in_place else found
 
     def leaf(self, result: Tensor, ids: Tensor, padding: int | None, table: int) -> Tensor:
         """Make a leaf of vectors; ids that are those of no argument, or were not followed, are of none."""
