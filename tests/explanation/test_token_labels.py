@@ -136,6 +136,7 @@ def test_tokens_keep_their_names_beside_vectors_of_the_models_own(way):
     words = [*WORDS[:-1], ""]  # an empty word is a word
     found = unrolled.explain(model, IDS, target=0, tokens=words)
     assert list(found.tokens) == [first, *words]
+    assert unrolled.explain(model, IDS, target=0, tokens=words, call=0).tokens == found.tokens  # by all calls
     assert not [note for note in found.notes if "as large as their sum" not in note]
     assert unrolled.explain(model, IDS, target=0).tokens[1:] == ("7", "3", "3", "9", "4")
     both = unrolled.explain_batch(model, torch.cat([IDS, IDS.flip(1)]), target=0, tokens=[WORDS, WORDS[::-1]])

@@ -36,7 +36,7 @@ from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.whole_number import whole_number
 
-__all__ = ["Attribution", "NGram"]
+__all__ = ["CLOSES", "Attribution", "NGram"]
 
 _WHOLE, _ENDS = 24, 10  # tokens of the longest n-gram whose text a record has whole, and of each end of a longer one's
 CLOSES = 1e-3

@@ -14,7 +14,7 @@ from unrolled.cells.closed_form import ClosedCell
 from unrolled.linalg.available_memory import refuse_too_long
 from unrolled.linalg.parity import PARITY, Parity
 
-__all__ = ["NetworkCall", "run_layers", "run_once", "states_parity", "top_outputs"]
+__all__ = ["NetworkCall", "run_layers", "run_once", "states_parity"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def run_once(call: NetworkCall, by_kernels: bool = False) -> list[list[LayerRun]
     """
     runs: list[list[LayerRun]] = []
     for level, ways in enumerate(call.cells):
-        below = top_outputs(runs, call.layout) if runs else call.inputs
+        below = _top_outputs(runs, call.layout) if runs else call.inputs
         top = level == len(call.cells) - 1
         known = call.own.chunk(len(ways), dim=-1) if call.own is not None and top else None
         layer: list[LayerRun] = []
@@ -87,7 +87,7 @@ def run_once(call: NetworkCall, by_kernels: bool = False) -> list[list[LayerRun]
     return runs
 
 
-def top_outputs(runs: Sequence[Sequence[LayerRun]], layout: Layout) -> Tensor:
+def _top_outputs(runs: Sequence[Sequence[LayerRun]], layout: Layout) -> Tensor:
     """Return the hidden outputs of the top layer, shape (time, batch, directions · output), in token order."""
     return layout.in_token_order([run.cell.hidden(run.image) for run in runs[-1]])
 
@@ -108,7 +108,7 @@ def states_parity(
         precision: See :class:`~unrolled.linalg.parity.Parity`.
         states: What the size of the numbers is measured by; None for the outputs.
     """
-    gap = float(layout.blank((top_outputs(runs, layout) - own).abs()).max())
+    gap = float(layout.blank((_top_outputs(runs, layout) - own).abs()).max())
     largest = [float(layout.blank(each).abs().max()) for each in ((own,) if states is None else states)]
     return Parity(gap, max(largest), precision)
 

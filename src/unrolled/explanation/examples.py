@@ -17,7 +17,7 @@ from unrolled.explanation.targets.target_function import called_target
 
 __all__ = ["complete_owners", "count_examples", "find_owners", "refuse_no_examples"]
 
-MIXED = {torch.float64: 1e-16, torch.float32: 1e-8}
+OF_ANOTHER = {torch.float64: 1e-16, torch.float32: 1e-8}
 """The square of the share of another example from which on a sequence serves both."""
 
 
@@ -73,7 +73,7 @@ def find_owners(line: Line, plain: Covectors, weighed: Covectors | None, batch: 
         times = number[rows].to(strand.states)[:, None]
         off = weighed.weights[strand].detach() - times * plain.weights[strand].detach()
         gap.index_add_(0, rows, off.double().square().sum(dim=(0, 2)).cpu())
-    rounding = MIXED[line.first.states.dtype]
+    rounding = OF_ANOTHER[line.first.states.dtype]
     if bool((gap > rounding * torch.maximum(size, square)).any()) or bool((number > batch).any()):
         raise ambiguous_order()
     return number.long() - 1

@@ -21,7 +21,7 @@ from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.rules_by_name import registers
 
-__all__ = ["BESIDE", "Decays", "FollowsLogarithms", "Logarithm", "Logarithms", "beside", "of_nothing"]
+__all__ = ["Decays", "FollowsLogarithms", "Logarithm", "LogarithmCall", "Logarithms", "beside", "of_nothing"]
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         share: p, the part of a gated product that is credited to its content; 1 - p is credited to the gate.
     """
 
-    sources: ClassVar[frozenset[str]] = frozenset({"embedding", "embedding_bag"})
+    begins_value: ClassVar[frozenset[str]] = frozenset({"embedding", "embedding_bag"})
     """Operations that make value of what carries none."""
 
     def __init__(self, rows: Rows, share: float = 0.75) -> None:
@@ -133,7 +133,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         refuse_transforms(operation)
         args, options, given = self._as_met(operation, args, options)
         valued = [each for each in given if carries(each)]
-        if not valued and operation.name not in self.sources:
+        if not valued and operation.name not in self.begins_value:
             return self._without_value(func, operation, args, options, given)
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
             args, options = self.vectors.with_numbers(operation, args, options, kind)

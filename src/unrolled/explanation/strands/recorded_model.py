@@ -45,7 +45,7 @@ class RecordedModel(HeldModel):
         recorded: What the networks gave in a plain run.
     """
 
-    sources = HeldModel.sources | RECURRENT | STEPS
+    begins_value = HeldModel.begins_value | RECURRENT | STEPS
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ import torch
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.strands.lines import Line
-from unrolled.explanation.tokens.token_names import UNKNOWN, Tokens, padded_words, word_rows
+from unrolled.explanation.tokens.token_names import OWN_VECTOR, UNKNOWN, Tokens, padded_words, word_rows
 from unrolled.explanation.tokens.traces import Trace, Traces
 
 __all__ = ["Words", "given_words", "line_titles", "of_one", "words_of"]
@@ -118,7 +118,8 @@ def _numbered(count: int, row: int, traces: Traces) -> tuple[str, ...]:
         return plain
     trace = traces.found[0]
     if trace.ids is not None:
-        return tuple(" ".join(map(str, each)) or other for each, other in zip(trace.ids[row], plain, strict=True))
+        nothing = plain if trace.joins_others else [OWN_VECTOR] * count
+        return tuple(" ".join(map(str, each)) or other for each, other in zip(trace.ids[row], nothing, strict=True))
     order = _order_of_steps(trace.places[row])
     return plain if order is None else tuple(f"x{k}" for k in order)
 
@@ -155,7 +156,9 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
     found = [dict(zip(read, words, strict=True))] if len(read) == len(words) else _by_part(words, read, trace)
     named = {
         tuple(
-            " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True)) if step else f"x{t}"
+            " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True))
+            if step
+            else (f"x{t}" if trace.joins_others else OWN_VECTOR)
             for t, (step, keys) in enumerate(zip(steps, ids, strict=True))
         )
         for word in found

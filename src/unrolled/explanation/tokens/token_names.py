@@ -10,7 +10,7 @@ import torch
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation.tokens.traces import Trace, Traces
 
-__all__ = ["PADDING", "UNKNOWN", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
+__all__ = ["OWN_VECTOR", "PADDING", "UNKNOWN", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
 
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""
@@ -121,7 +121,7 @@ def _ids(trace: Trace, row: int) -> tuple[str, ...]:
     if trace.ids is not None:
         return tuple(" ".join(map(str, each)) or OWN_VECTOR for each in trace.ids[row])
     rank = {place: k for k, place in enumerate(sorted({p for each in trace.places[row] for p in each}))}
-    return tuple(" ".join(f"x{rank[place]}" for place in each) for each in trace.places[row])
+    return tuple(" ".join(f"x{rank[place]}" for place in each) or OWN_VECTOR for each in trace.places[row])
 
 
 def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tuple[str, ...]] | None:

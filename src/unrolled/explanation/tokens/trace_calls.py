@@ -1,10 +1,9 @@
 """Which token of which argument every line of a model's recurrent calls reads at each step.
 
 The model runs once more. What each call reads keeps its gradient, and what each call returns has none, so that a line
-is traced to what it reads itself. From there on it is as for one call: see
-:mod:`unrolled.explanation.tokens.trace_tokens`. Ids that the model makes in a way that cannot be followed, as those of
-words that it has generated, are known all the same where they are looked up; which tokens of an argument they are is
-not known.
+is traced to what it reads itself; :mod:`unrolled.explanation.tokens.find_traces` does the rest. Ids that the model
+makes in a way that cannot be followed, as those of words that it has generated, are known all the same where they are
+looked up; which tokens of an argument they are is not known.
 """
 
 from __future__ import annotations
@@ -26,20 +25,9 @@ from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand
-from unrolled.explanation.tokens.tracer import TokenSource, Tracer
-from unrolled.explanation.tokens.traces import (
-    Member,
-    Trace,
-    Traces,
-    are_mixed,
-    are_of_all_steps,
-    name_steps,
-    order_of_likelihood,
-    reached_sources,
-    steps_read,
-    trace_of,
-)
-from unrolled.explanation.tokens.vectors_read import where_read
+from unrolled.explanation.tokens.find_traces import FoundTraces
+from unrolled.explanation.tokens.tracer import Tracer
+from unrolled.explanation.tokens.traces import Traces
 from unrolled.held_forward.operation_names import name_of
 
 __all__ = ["trace_calls"]
@@ -155,47 +143,6 @@ def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
 
 
 def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
-    """Find the tokens of every argument that the steps of one line read."""
-    sources = reached_sources(read, tracer.sources)
-    looked_up = name_steps(sources, line.inside) or tracer.met_nothing(int(line.inside.sum()))
-    grouped: dict[tuple[object, int], list[Member]] = {}
-    for source, where in zip(sources, where_read([each.leaf for each in sources], read, line.inside), strict=True):
-        if read.requires_grad or where is not None:
-            grouped.setdefault(_key(source), []).append((source, where))
-    followed = {key: members for key, members in grouped.items() if key[0] is not None}
-    # of ids that were not followed, the table is all that is known; two tables may be words and positions
-    made = {key: members for key, members in grouped.items() if key[0] is None}
-    found = [_trace(line, members, made.get((None, key[1]), [])) for key, members in followed.items()]
-    traces = [each for each in found if each is not None and not are_mixed(each, found) and not are_of_all_steps(each)]
-    if not followed and len(made) == 1:
-        (members,) = made.values()
-        own = _trace(line, members, [])
-        traces = [own] if own is not None and any(len(set(each)) > 1 for each in own.ids or ()) else []
-    traces.sort(key=order_of_likelihood)
-    return Traces(tuple(traces), looked_up, mixed=bool(sources) and not traces)
-
-
-def _key(source: TokenSource) -> tuple[object, int]:
-    """Tell the sources that one line reads step by step: those of one argument, by one table."""
-    if source.ids is None:
-        return ("vectors", source.vectors), -1
-    return id(source.argument) if source.argument.numel() else None, source.table
-
-
-def _trace(line: Line, members: Sequence[Member], made: Sequence[Member]) -> Trace | None:
-    """Join the sources of one argument; steps that read none of it read ids that the model made, or no token.
-
-    None if a step reads a mixture of tokens.
-    """
-    steps, others = steps_read(line.inside, members), steps_read(line.inside, made)
-    if steps is None or others is None:
-        return None
-    whole = tuple(
-        tuple(own or other for own, other in zip(each, rest, strict=True))
-        for each, rest in zip(steps, others, strict=True)
-    )
-    for each in whole:
-        read = [place for step in each for place in {place for place, _ in step} if place >= 0]
-        if any(len(step) > 1 for step in each) and len(read) > len(set(read)):
-            return None
-    return trace_of(members[0][0], whole)
+    """Find the tokens of every argument that the steps of one line read; else the ids that the model made itself."""
+    found = FoundTraces(tracer, read, line.inside)
+    return found.of_made_ids() or found.of_arguments()

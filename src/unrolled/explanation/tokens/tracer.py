@@ -37,11 +37,6 @@ class TokenSource:
     table: int = -1
     """Names the table of a lookup."""
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether ids are known to be those of an argument."""
-        return self.ids is None or self.argument.numel() > 0
-
 
 class Tracer(ReadsVariables):
     """Makes leaves of the vectors of tokens, and follows their ids."""
@@ -54,8 +49,6 @@ class Tracer(ReadsVariables):
         self.sources: list[TokenSource] = []
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
-        self.lost = False
-        """Whether some of them could not be followed."""
         self._count = self._vectors = 0
 
     def open(self, value: Any) -> Any:
@@ -146,7 +139,6 @@ class Tracer(ReadsVariables):
         """Make a leaf of the vectors at these places."""
         self.looked_up = bool(self.arguments)
         if places is None or not bool((places >= 0).any()):
-            self.lost = self.lost or self.looked_up
             nowhere = torch.full_like(ids, -1, dtype=torch.int64)
             return self._opened(result, ids, nowhere, ids.new_zeros(0), 0, table)
         highest = int(places.max())

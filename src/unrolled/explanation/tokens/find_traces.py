@@ -1,0 +1,153 @@
+"""Which token of which argument each step reads, from a run that has followed ids until they are looked up.
+
+From the lookup on, the gradient tells which step reads a vector. Weighed by the numbers of the steps, it is that number
+times the plain gradient. A vector that several steps read has no such number: what mixes tokens has no order of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from unrolled.explanation.tokens.tracer import TokenSource, Tracer
+from unrolled.explanation.tokens.traces import Trace, Traces
+from unrolled.explanation.tokens.vectors_read import where_read
+
+__all__ = ["FoundTraces"]
+
+Member = tuple[TokenSource, Tensor | None]
+"""A source, and where it is read, as :func:`~unrolled.explanation.tokens.vectors_read.where_read` says it."""
+Step = tuple[tuple[int, int], ...]
+"""The tokens that a step reads side by side: the place of each in its argument, and its id."""
+Steps = tuple[tuple[Step, ...], ...]
+"""By sequence and position."""
+Key = tuple[object, int]
+"""What the sources that are read step by step have in common: an argument, None if it is not known, and a table."""
+
+
+class FoundTraces:
+    """Finds the traces of what some sequences read.
+
+    Args:
+        tracer: Has followed the run.
+        read: What is read at each step, with its graph, shape (time, batch, input).
+        inside: Whether each step belongs to its sequence, shape (time, batch).
+    """
+
+    def __init__(self, tracer: Tracer, read: Tensor, inside: Tensor) -> None:
+        self._inside = inside
+        self._sources = _reached(read, tracer.sources)
+        ids = sum(source.ids.numel() for source in self._sources if source.ids is not None)
+        # fewer ids than steps describe the sequences, as the number of a series does
+        self._looked_up = ids >= int(inside.sum()) or tracer.met_nothing(int(inside.sum()))
+        self._groups: dict[Key, list[Member]] = {}
+        leaves = [each.leaf for each in self._sources]
+        for source, where in zip(self._sources, where_read(leaves, read, inside), strict=True):
+            if read.requires_grad or where is not None:
+                self._groups.setdefault(_key(source), []).append((source, where))
+
+    def of_arguments(self) -> Traces:
+        """Return the traces of all arguments that every step reads a token of."""
+        found = {key: self._trace(key) for key in self._groups if key[0] is not None}
+        known = [each for each in found.values() if each is not None]
+        own = [each for each in known if not _are_mixed(each, known) and not _are_of_all_steps(each)]
+        own.sort(key=_order_of_likelihood)
+        describes = bool(known) and all(map(_are_of_all_steps, known)) and len(known) == len(found)
+        return Traces(tuple(own), self._looked_up and not describes, mixed=bool(self._sources) and not own)
+
+    def of_made_ids(self) -> Traces | None:
+        """Return the trace of ids that the model made in a way that cannot be followed, if it reads one table alone."""
+        if len(self._groups) != 1 or next(iter(self._groups))[0] is not None:
+            return None
+        own = self._trace(next(iter(self._groups)))
+        known = own is not None and any(len(set(each)) > 1 for each in own.ids or ())
+        return Traces((own,), self._looked_up) if own is not None and known else None
+
+    def _trace(self, key: Key) -> Trace | None:
+        """Join the sources of one argument; steps that read none of it read ids that the model made, or no token.
+
+        None if a step reads a mixture of tokens.
+        """
+        members, made, joins = self._groups[key], (None, key[1]), False
+        steps = self._steps(members)
+        if steps is None:
+            return None
+        if key != made and not all(step for each in steps for step in each):
+            own = self._steps(self._groups.get(made, []))
+            if own is None:
+                return None
+            steps = tuple(tuple(a or b for a, b in zip(*each, strict=True)) for each in zip(steps, own, strict=True))
+            others = [
+                m for other, each in self._groups.items() if other not in (key, made) for m in each if _has_ids(m)
+            ]
+            beside = self._steps(others)
+            joins = beside is None or any(
+                not a and b for each in zip(steps, beside, strict=True) for a, b in zip(*each, strict=True)
+            )
+        for each in steps:
+            places = [place for step in each for place in {place for place, _ in step} if place >= 0]
+            if any(len(step) > 1 for step in each) and len(places) > len(set(places)):
+                return None
+        return _trace_of(members[0][0], steps, joins)
+
+    def _steps(self, members: Sequence[Member]) -> Steps | None:
+        """List what the steps of each sequence read of some sources; None if a step reads a mixture."""
+        time, batch = self._inside.shape
+        found: list[list[list[tuple[int, int]]]] = [[[] for _ in range(time)] for _ in range(batch)]
+        for source, where in members:
+            if where is None:
+                return None
+            ids = source.places if source.ids is None else source.ids
+            listed = zip(*(each.reshape(-1).tolist() for each in (where, source.places, ids)), strict=True)
+            for position, place, number in listed:
+                if position >= 0:
+                    t, b = divmod(position, batch)
+                    found[b][t].append((place, number))
+        return tuple(
+            tuple(tuple(step) for step, belongs in zip(each, own, strict=True) if belongs)
+            for each, own in zip(found, self._inside.T.tolist(), strict=True)
+        )
+
+
+def _reached(read: Tensor, sources: Sequence[TokenSource]) -> list[TokenSource]:
+    """Leave out the sources that are not read; without a gradient all may be."""
+    if not sources or not read.requires_grad:
+        return list(sources)
+    found = torch.autograd.grad(read.sum(), [each.leaf for each in sources], allow_unused=True, retain_graph=True)
+    return [source for source, gradient in zip(sources, found, strict=True) if gradient is not None]
+
+
+def _key(source: TokenSource) -> Key:
+    if source.ids is None:
+        return ("vectors", source.vectors), -1
+    return id(source.argument) if source.argument.numel() else None, source.table
+
+
+def _has_ids(member: Member) -> bool:
+    return member[0].ids is not None
+
+
+def _order_of_likelihood(trace: Trace) -> int:
+    """Put ids before vectors, and ids of words before those of a mask or of segments."""
+    if trace.ids is None:
+        return 2
+    return int(trace.given.numel() > 0 and int(trace.given.max()) <= 1)
+
+
+def _are_mixed(trace: Trace, found: Sequence[Trace]) -> bool:
+    """Whether a position also reads other tokens of the same argument."""
+    return any(other.given is trace.given and other.places != trace.places for other in found)
+
+
+def _are_of_all_steps(trace: Trace) -> bool:
+    """Whether every step reads the same places, which then describe the sequence and name no step."""
+    return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
+
+
+def _trace_of(source: TokenSource, steps: Steps, joins_others: bool) -> Trace:
+    """Name what the steps read by the argument of a source."""
+    ids = None if source.ids is None else tuple(tuple(tuple(i for _, i in step) for step in each) for each in steps)
+    places = tuple(tuple(tuple(place for place, _ in step) for step in each) for each in steps)
+    return Trace(ids, places, source.argument, source.padding, joins_others)
