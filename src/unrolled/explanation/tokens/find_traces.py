@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from unrolled.explanation.tokens.tracer import TokenSource, Tracer
@@ -38,15 +37,15 @@ class FoundTraces:
 
     def __init__(self, tracer: Tracer, read: Tensor, inside: Tensor) -> None:
         self._inside = inside
-        self._sources = _reached(read, tracer.sources)
+        where = where_read([each.leaf for each in tracer.sources], read, inside)
+        self._sources = [tracer.sources[place] for place in where]
         ids = sum(source.ids.numel() for source in self._sources if source.ids is not None)
         # fewer ids than steps describe the sequences, as the number of a series does
         self._looked_up = ids >= int(inside.sum()) or tracer.met_nothing(int(inside.sum()))
         self._groups: dict[Key, list[Member]] = {}
-        leaves = [each.leaf for each in self._sources]
-        for source, where in zip(self._sources, where_read(leaves, read, inside), strict=True):
-            if read.requires_grad or where is not None:
-                self._groups.setdefault(_key(source), []).append((source, where))
+        for source, positions in zip(self._sources, where.values(), strict=True):
+            if read.requires_grad or positions is not None:
+                self._groups.setdefault(_key(source), []).append((source, positions))
 
     def of_arguments(self) -> Traces:
         """Return the traces of all arguments that every step reads a token of."""
@@ -109,14 +108,6 @@ class FoundTraces:
             tuple(tuple(step) for step, belongs in zip(each, own, strict=True) if belongs)
             for each, own in zip(found, self._inside.T.tolist(), strict=True)
         )
-
-
-def _reached(read: Tensor, sources: Sequence[TokenSource]) -> list[TokenSource]:
-    """Leave out the sources that are not read; without a gradient all may be."""
-    if not sources or not read.requires_grad:
-        return list(sources)
-    found = torch.autograd.grad(read.sum(), [each.leaf for each in sources], allow_unused=True, retain_graph=True)
-    return [source for source, gradient in zip(sources, found, strict=True) if gradient is not None]
 
 
 def _key(source: TokenSource) -> Key:

@@ -24,7 +24,7 @@ BASE_OF_HALF = 8
 """The same for float16, which ends at 2 to the power of 16."""
 
 
-def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[Tensor | None]:
+def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[int, Tensor | None]:
     """For each leaf of vectors the number of the position that reads each of them, t · batch + b, or -1 for none.
 
     Args:
@@ -33,11 +33,12 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[T
         inside: Whether each position belongs to its sequence, shape (time, batch).
 
     Returns:
-        None for a leaf that the positions mix. A leaf without a gradient is matched by value.
+        By the place of the leaf, less those that are not read; None for a leaf that the positions mix. Without a graph
+        leaves are matched by value, and all may be read.
     """
     time, batch = read.shape[:2]
     if not leaves or not read.requires_grad:
-        return [_by_value(leaf, read.detach(), inside) for leaf in leaves]
+        return {place: _by_value(leaf, read.detach(), inside) for place, leaf in enumerate(leaves)}
     generator = torch.Generator().manual_seed(0)
     weights = torch.rand(read.shape, generator=generator, device="cpu").to(read) + 0.5
     weights = weights * inside[..., None].to(read.device)
@@ -55,10 +56,8 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[T
         )
         for each in digits
     ]
-    found: list[Tensor | None] = []
-    for leaf, plain, *weighed in zip(leaves, *gradients, strict=True):
-        found.append(_by_value(leaf, read.detach(), inside) if plain is None else _numbers(plain, weighed, base))
-    return found
+    of_leaves = enumerate(zip(*gradients, strict=True))
+    return {k: _numbers(plain, weighed, base) for k, (plain, *weighed) in of_leaves if plain is not None}
 
 
 def _numbers(plain: Tensor, weighed: Sequence[Tensor], base: int) -> Tensor | None:
