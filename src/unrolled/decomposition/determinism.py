@@ -25,7 +25,7 @@ __all__ = ["TwoRuns", "agree"]
 SAME = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 4e-3}
 """How far two runs of one computation may differ, relative to its largest number: the order of a kernel's sums.
 
-It is closer than :data:`unrolled.linalg.parity.PARITY`: both runs are the model's own.
+It is closer than :data:`unrolled.decomposition.parity.PARITY`: both runs are the model's own.
 """
 
 

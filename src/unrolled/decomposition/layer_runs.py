@@ -11,8 +11,8 @@ from torch import Tensor
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
+from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.linalg.available_memory import refuse_too_long
-from unrolled.linalg.parity import PARITY, Parity
 
 __all__ = ["NetworkCall", "run_layers", "run_once", "states_parity"]
 
@@ -105,7 +105,7 @@ def states_parity(
         runs: The runs of all layers.
         own: What the network gave; where it is NaN or infinite there is no parity.
         layout: Which positions are padding.
-        precision: See :class:`~unrolled.linalg.parity.Parity`.
+        precision: See :class:`~unrolled.decomposition.parity.Parity`.
         states: What the size of the numbers is measured by; None for the outputs.
     """
     gap = float(layout.blank((_top_outputs(runs, layout) - own).abs()).max())

@@ -20,10 +20,10 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_mode, without_grad_and_autocast
 from unrolled.decomposition.layer_runs import NetworkCall, run_once, states_parity
 from unrolled.decomposition.network_cells import Network, build_cells, cell_type, eval_cell
+from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.linalg.available_memory import refuse_too_long
-from unrolled.linalg.parity import PARITY
 
 __all__ = ["OpenedNetwork", "network_outputs", "open_network"]
 

@@ -17,11 +17,11 @@ from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
 from unrolled.decomposition.own_cell import OwnCell
+from unrolled.decomposition.parity import Parity
 from unrolled.decomposition.step_calls import StepCall, real_form, same_tensor
 from unrolled.errors import RandomOperationError, ShapeError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries
-from unrolled.linalg.parity import Parity
 
 __all__ = ["STEPS"]
 
@@ -30,7 +30,7 @@ STEPS = frozenset({"own_step"})
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far a step that is run again may be from what it gave, relative to its size; 0.1 in other types.
 
-It is closer than :data:`unrolled.linalg.parity.PARITY`: one step rounds less than a sequence of them.
+It is closer than :data:`unrolled.decomposition.parity.PARITY`: one step rounds less than a sequence of them.
 """
 
 

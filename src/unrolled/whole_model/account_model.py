@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.eval_mode import without_autocast
+from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
@@ -17,7 +18,6 @@ from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
-from unrolled.linalg.parity import PARITY
 from unrolled.whole_model.account_request import AccountRequest
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.held_run import HeldRun, HeldRunsOf

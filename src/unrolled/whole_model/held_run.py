@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
+from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
@@ -20,7 +21,6 @@ from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
-from unrolled.linalg.parity import PARITY, Parity
 from unrolled.whole_model.account_request import AccountRequest
 
 __all__ = ["HeldRun", "HeldRunsOf"]

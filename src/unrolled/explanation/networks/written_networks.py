@@ -15,16 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
+from unrolled.decomposition.parity import Parity
 from unrolled.decomposition.recurrent_twin import networks_with_weights
 from unrolled.held_forward.this_thread import in_this_thread
-from unrolled.linalg.parity import Parity
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
 SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far torch.nn's result may be from the module's, relative to its size.
 
-It is closer than :data:`unrolled.linalg.parity.PARITY`: another network with these weights must not be taken for
+It is closer than :data:`unrolled.decomposition.parity.PARITY`: another network with these weights must not be taken for
 torch.nn's.
 """
 

@@ -23,6 +23,7 @@ from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
+from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
@@ -41,7 +42,6 @@ from unrolled.explanation.sources import Sources
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.rows import Rows
-from unrolled.linalg.parity import PARITY
 
 __all__ = ["numbers_of_call"]
 

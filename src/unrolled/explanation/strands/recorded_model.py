@@ -18,6 +18,7 @@ from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expan
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall, run_layers, states_parity
 from unrolled.decomposition.own_step_rule import STEPS
+from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError
@@ -28,7 +29,6 @@ from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand, find_levels_below, reads
 from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.rows import Rows
-from unrolled.linalg.parity import PARITY
 
 __all__ = ["RecordedModel"]
 

@@ -26,7 +26,7 @@ _KINDS: tuple[Any, ...] = (torch._C.ScriptFunction, torch._C.ScriptMethod)
 EQUAL = {torch.float64: 1e-9}
 """How far a number that the Python function gives may be from the script's, relative to it; 1e-4 in other types.
 
-It is closer than :data:`unrolled.linalg.parity.PARITY`: both are one function, and a trace may be of another branch.
+It is close, since both are one function and a trace may be of another branch.
 """
 
 
