@@ -138,7 +138,9 @@ def _are_of_all_steps(trace: Trace) -> bool:
 
 
 def _trace_of(source: TokenSource, steps: Steps, joins_others: bool) -> Trace:
-    """Name what the steps read by the argument of a source."""
-    ids = None if source.ids is None else tuple(tuple(tuple(i for _, i in step) for step in each) for each in steps)
+    """Name what the steps read by the argument of a source: a model may look up other ids than those it was given."""
+    given = source.argument.reshape(-1).tolist()
+    named = tuple(tuple(tuple(i if p < 0 else given[p] for p, i in step) for step in each) for each in steps)
+    ids = None if source.ids is None else named
     places = tuple(tuple(tuple(place for place, _ in step) for step in each) for each in steps)
     return Trace(ids, places, source.argument, source.padding, joins_others)

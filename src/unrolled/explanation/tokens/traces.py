@@ -17,7 +17,7 @@ class Trace:
     """The tokens of one argument that a network read, by sequence and position."""
 
     ids: Lists | None
-    """The ids that were looked up; None for an argument of vectors."""
+    """The argument's ids, and the ids that the model made itself; None for an argument of vectors."""
     places: Lists
     """The flat indices in the argument; -1 for what the model put in itself."""
     given: Tensor
