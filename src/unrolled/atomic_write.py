@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from unrolled.errors import FileError
+from unrolled.errors import FileError, kind_of
 
 __all__ = ["atomic_write", "sync_folder", "write_fully"]
 
@@ -26,7 +26,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes, *, durable: bool 
         FileError: If the path cannot be written.
     """
     if not isinstance(path, str | os.PathLike):
-        raise FileError(f"cannot write to a {type(path).__name__}; give the path of a file")
+        raise FileError(f"cannot write to {kind_of(path)}; give the path of a file")
     shown = os.fspath(path)
     if not shown:
         raise FileError("cannot write: the path is empty; give the path of a file")

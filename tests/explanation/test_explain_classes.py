@@ -136,7 +136,7 @@ def test_right_classes_are_a_list_of_any_kind(tmp_path, true):
         ([0.0, 1, 2], "a right class is a float; expected an index"),
         (torch.eye(3), "a right class is a Tensor; expected an index"),
         (["positive", 1, 2], "a right class is a str; expected an index"),
-        (1, "true is a int; expected a list"),
+        (1, "true is an int; expected a list"),
     ],
 )
 def test_right_classes_that_are_no_index_are_refused_in_one_line(tmp_path, true, message):

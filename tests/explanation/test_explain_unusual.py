@@ -192,7 +192,7 @@ def test_a_sentence_of_no_tokens_among_others_is_named():
 
 
 def test_a_network_is_named_by_its_path_or_itself():
-    with pytest.raises(UsageError, match="rnn is a int; expected the network's path"):
+    with pytest.raises(UsageError, match="rnn is an int; expected the network's path"):
         unrolled.explain_batch(Model(), TOKENS, rnn=3)
 
 

@@ -59,7 +59,7 @@ def test_tensors_without_numbers_in_decompose():
 
 
 TOKENS = [
-    (3, UsageError, "tokens is a int; expected a list of words"),
+    (3, UsageError, "tokens is an int; expected a list of words"),
     (2.5, UsageError, "tokens is a float"),
     ("a b c", UsageError, "tokens is the string 'a b c'"),
     (b"abc", UsageError, "tokens is a bytes"),
@@ -173,7 +173,7 @@ def test_an_output_that_is_counted_from_the_end_has_its_own_name():
 
 
 LISTS = [
-    (5, UsageError, "are a int; expected a list of 3 names"),
+    (5, UsageError, "are an int; expected a list of 3 names"),
     ({"a", "b", "c"}, UsageError, "are a set; expected a list"),  # whose order is arbitrary
     ({0: "a", 1: "b", 2: "c"}, UsageError, "are a dict; expected a list"),
     (iter("abc"), UsageError, "are a str_ascii_iterator; expected a list"),

@@ -54,7 +54,7 @@ def test_an_adapter_names_the_method_and_the_state():
         (unrolled.as_cell("cell", method="advance", state="stage"), "'stage'"),
         (unrolled.as_cell("sell", method="advance"), "did you mean 'cell'"),
         ("head", "no step that receives a state"),
-        (3, "rnn is a int"),
+        (3, "rnn is an int"),
     ],
 )
 def test_what_an_adapter_names_wrongly_is_told_in_one_line(rnn, message):
@@ -64,7 +64,7 @@ def test_what_an_adapter_names_wrongly_is_told_in_one_line(rnn, message):
 
 
 def test_an_adapter_of_wrong_types_is_refused():
-    with pytest.raises(UsageError, match="the cell is a int"):
+    with pytest.raises(UsageError, match="the cell is an int"):
         unrolled.as_cell(3)
     with pytest.raises(UsageError, match="are names"):
         unrolled.as_cell("cell", state=(1, 2))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UsageError, kind_of
 
 __all__ = ["InitialState", "Layout", "Lengths", "checked_state", "flat_states", "read_batch", "reversal"]
 
@@ -122,7 +122,7 @@ def read_batch(
             own.to(padded.device), len(padded), int(own.min()) < len(padded), batch_first, packed=inputs
         )
     if not isinstance(inputs, Tensor):
-        raise UsageError(f"the inputs are a {type(inputs).__name__}; expected a tensor or a packed sequence")
+        raise UsageError(f"the inputs are {kind_of(inputs)}; expected a tensor or a packed sequence")
     if inputs.dim() not in (2, 3) or inputs.shape[-1] != size:
         axes = "batch, time" if batch_first else "time, batch"
         raise ShapeError(f"inputs have shape {tuple(inputs.shape)}; expected ({axes}, {size})")
@@ -179,7 +179,7 @@ def checked_state(state: InitialState, count: int, batch: int, hidden: int, rest
         return None
     if isinstance(state, tuple) != bool(rest):
         expected = "(h_0, c_0)" if rest else "h_0"
-        raise ShapeError(f"the state is a {type(state).__name__}; expected {expected}")
+        raise ShapeError(f"the state is {kind_of(state)}; expected {expected}")
     given: tuple[Tensor, ...] = state if isinstance(state, tuple) else (state,)
     names = ("h_0", "c_0") if rest else ("h_0",)
     if len(given) != len(names):
@@ -187,7 +187,7 @@ def checked_state(state: InitialState, count: int, batch: int, hidden: int, rest
     parts = []
     for label, part, size in zip(names, given, (hidden, rest), strict=False):
         if not isinstance(part, Tensor):
-            raise ShapeError(f"{label} is a {type(part).__name__}; expected a tensor of shape {(count, batch, size)}")
+            raise ShapeError(f"{label} is {kind_of(part)}; expected a tensor of shape {(count, batch, size)}")
         part = part.unsqueeze(1) if part.dim() == 2 else part
         if part.shape != (count, batch, size):
             raise ShapeError(f"{label} has shape {tuple(part.shape)}; expected {(count, batch, size)}")

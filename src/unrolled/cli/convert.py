@@ -16,7 +16,7 @@ import typer
 
 from unrolled.atomic_write import atomic_write
 from unrolled.cli.output_file import check_new
-from unrolled.errors import DataError, FileError, UsageError
+from unrolled.errors import DataError, FileError, UsageError, kind_of
 from unrolled.report.formatting import harmless, visible
 from unrolled.weights.foreign_file import describe_foreign
 
@@ -129,7 +129,7 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
     names from the outside in, joined by dots; a dot alone is the mapping itself.
     """
     if not isinstance(checkpoint, Mapping):
-        raise DataError(f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name")
+        raise DataError(f"the file holds {kind_of(checkpoint)}; expected a state dict: tensors by name")
     mappings = [(path or _ITSELF, depth, tensors) for path, depth, tensors in _mappings(checkpoint) if tensors]
     entries = {path: tensors for path, _, tensors in mappings}
     if not entries:

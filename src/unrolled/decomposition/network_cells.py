@@ -13,7 +13,7 @@ from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import eval_copy, eval_mode
 from unrolled.decomposition.recurrent_twin import quantised_kind
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 
 __all__ = ["Network", "build_cells", "cell_type", "eval_cell"]
 
@@ -30,9 +30,7 @@ def cell_type(rnn: nn.RNNBase) -> type[ClosedCell]:
         raise UsageError(
             f"the network is a quantised {type(rnn).__name__}; pass the network that it was quantised from"
         )
-    raise UsageError(
-        f"the network is a {type(rnn).__name__}; expected torch.nn.RNN, GRU or LSTM, or a cell of unrolled.cells"
-    )
+    raise UsageError(f"the network is {kind_of(rnn)}; expected torch.nn.RNN, GRU or LSTM, or a cell of unrolled.cells")
 
 
 def build_cells(rnn: Network, dtype: torch.dtype) -> list[tuple[Cell, ...]]:

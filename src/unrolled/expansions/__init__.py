@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.expansions.base import Expansion
 from unrolled.registry import Registry
 
@@ -29,9 +29,7 @@ def resolve(expansion: str | Expansion) -> Expansion:
     if isinstance(expansion, Expansion):
         return expansion
     if not isinstance(expansion, str):
-        raise UsageError(
-            f"the expansion is a {type(expansion).__name__}; expected a name, such as 'secant', or an Expansion"
-        )
+        raise UsageError(f"the expansion is {kind_of(expansion)}; expected a name, such as 'secant', or an Expansion")
     match = CALL.fullmatch(expansion)
     if match is None:
         raise UnknownNameError("expansion", expansion, EXPANSIONS.names())

@@ -10,7 +10,7 @@ from typing import overload
 from torch import Tensor
 
 from unrolled.decomposition.outputs import Outputs
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals
 from unrolled.report.corpus_phrases import CorpusPhrases
@@ -75,7 +75,7 @@ class Explanations(Sequence[Explanation]):
         from unrolled.report.page import save_pages
 
         if true is not None and not isinstance(true, Iterable):
-            raise UsageError(f"true is a {type(true).__name__}; expected a list, the index of each right class or None")
+            raise UsageError(f"true is {kind_of(true)}; expected a list, the index of each right class or None")
         right = [None] * len(self) if true is None else list(true)
         if len(right) != len(self):
             raise ShapeError(f"{len(right)} right classes for {len(self)} examples; expected one for each")
@@ -145,7 +145,7 @@ def _checked(label: object, outputs: Outputs) -> int | None:
     count = len(outputs.values)
     index = whole_number(label)
     if index is None:
-        raise UsageError(f"a right class is a {type(label).__name__}; expected an index of the output, or None")
+        raise UsageError(f"a right class is {kind_of(label)}; expected an index of the output, or None")
     if not 0 <= index < count:
         raise UsageError(f"a right class is {index}; expected 0 to {count - 1}, or None where it is not known")
     return index

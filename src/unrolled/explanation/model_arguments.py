@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from unrolled.decomposition.arguments import refuse_meta
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 
 __all__ = ["model_arguments"]
 
@@ -41,9 +41,9 @@ def model_arguments(
         UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled.
     """
     if not isinstance(model, nn.Module):
-        raise UsageError(f"the model is a {type(model).__name__}; expected a torch.nn.Module" + _module_of(model))
+        raise UsageError(f"the model is {kind_of(model)}; expected a torch.nn.Module" + _module_of(model))
     if model_kwargs is not None and not isinstance(model_kwargs, Mapping):
-        raise UsageError(f"model_kwargs is a {type(model_kwargs).__name__}; expected a dictionary of names and values")
+        raise UsageError(f"model_kwargs is {kind_of(model_kwargs)}; expected a dictionary of names and values")
     twice = sorted({*kwargs} & {*(model_kwargs or {})})
     if twice:
         raise UsageError(f"{twice[0]} is given twice, as a keyword and in model_kwargs; give it once")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.nested_tensors import items_of, tensors_in, with_items
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -56,7 +56,7 @@ class Sources:
         items = items_of(value)
         if items is None:
             if value is not None and not isinstance(value, bool | int | float | str | bytes):
-                self.unread.append(f"argument {name} is a {type(value).__name__}")
+                self.unread.append(f"argument {name} is {kind_of(value)}")
             return value
         return with_items(value, {key: self.open(f"{name}.{key}", each) for key, each in items.items()})
 
@@ -103,7 +103,7 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
         nonlocal calls
         calls += 1
         if not isinstance(result, Tensor) or not result.is_floating_point():
-            raise UsageError(f"{name} returns a {type(result).__name__}; choose a submodule that returns one tensor")
+            raise UsageError(f"{name} returns {kind_of(result)}; choose a submodule that returns one tensor")
         return mode.open(name if calls == 1 else f"{name}, call {calls}", result)
 
     handle = modules[name].register_forward_hook(in_this_thread(opened))

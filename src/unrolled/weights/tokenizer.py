@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unrolled.errors import DataError, FileError, UsageError
+from unrolled.errors import DataError, FileError, UsageError, kind_of
 from unrolled.extras import require_extra
 
 __all__ = ["Tokenizer", "is_tokenizer_file"]
@@ -47,7 +47,7 @@ class Tokenizer:
         """
         if not isinstance(given, str | os.PathLike):
             if not callable(getattr(given, "encode", None)):
-                raise UsageError(f"the tokenizer is a {type(given).__name__}; expected an object with encode")
+                raise UsageError(f"the tokenizer is {kind_of(given)}; expected an object with encode")
             return cls(given)
         path = Path(given)
         if not path.is_file():

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs, select_target
@@ -42,7 +42,7 @@ class SelectedTarget:
 def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarget:
     chosen = called_target(target, plain)
     if not isinstance(chosen, Tensor):
-        raise ShapeError(f"the target gave a {type(chosen).__name__}; expected a tensor, one number an example")
+        raise ShapeError(f"the target gave {kind_of(chosen)}; expected a tensor, one number an example")
     count = chosen.numel()
     return SelectedTarget(lambda output: select_target(output, target, count), function_name(target))
 
@@ -59,7 +59,7 @@ def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None) -> S
 
 def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
     if not isinstance(plain, Tensor) or plain.dim() != 2:
-        found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"a {type(plain).__name__}"
+        found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"{kind_of(plain)}"
         one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
         raise UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
     predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)

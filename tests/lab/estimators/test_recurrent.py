@@ -110,7 +110,7 @@ def test_a_seed_decides_everything_and_the_callers_generator_goes_on():
 def test_a_tokenizer_of_ones_own_splits_texts():
     classifier = RecurrentClassifier(**QUICK, tokenizer=list).fit(TEXTS, MOODS)
     assert classifier.explain("bad").tokens == ("b", "a", "d")
-    with pytest.raises(UsageError, match=r"tokenizer is a int; expected None, a function, the path"):
+    with pytest.raises(UsageError, match=r"tokenizer is an int; expected None, a function, the path"):
         RecurrentClassifier(tokenizer=3).fit(TEXTS, MOODS)
 
 

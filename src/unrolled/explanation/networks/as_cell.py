@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 
 __all__ = ["CellAdapter", "as_cell"]
 
@@ -61,7 +61,7 @@ def as_cell(module: str | nn.Module, *, method: str = "forward", state: str | Se
         5
     """
     if not isinstance(module, str | nn.Module):
-        raise UsageError(f"the cell is a {type(module).__name__}; expected a module, or its path inside the model")
+        raise UsageError(f"the cell is {kind_of(module)}; expected a module, or its path inside the model")
     names = (state,) if isinstance(state, str) else tuple(state)
     if not isinstance(method, str) or not all(isinstance(each, str) for each in names):
         raise UsageError("method and state are names: a method of the module, and parameters of that method")

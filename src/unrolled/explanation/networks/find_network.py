@@ -10,7 +10,7 @@ from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.step_calls import StepForm
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 
@@ -92,10 +92,10 @@ def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list
     if isinstance(rnn, nn.Module):
         paths = [path for path, module in modules.items() if module is rnn]
         if not paths:
-            raise UsageError(f"rnn is a {type(rnn).__name__} that is no recurrent network inside the model")
+            raise UsageError(f"rnn is {kind_of(rnn)} that is no recurrent network inside the model")
         return paths
     if not isinstance(rnn, str):
-        raise UsageError(f"rnn is a {type(rnn).__name__}; expected the network's path inside the model, or the module")
+        raise UsageError(f"rnn is {kind_of(rnn)}; expected the network's path inside the model, or the module")
     if rnn not in modules:
         raise UnknownNameError("recurrent network", rnn, found or [path for path in modules if path])
     return [rnn]
@@ -146,7 +146,7 @@ def _is_written(module: nn.Module) -> bool:
 
 def _without_steps(path: str, module: nn.Module) -> str:
     return (
-        f"{path or 'the model'} is a {type(module).__name__} that computes its steps itself, otherwise than "
+        f"{path or 'the model'} is {kind_of(module)} that computes its steps itself, otherwise than "
         "torch.nn, and none of its modules is one step; write the step as a module or as a method step(x, state) that "
         f"its forward calls, or name it: rnn='{path + '.' if path else ''}cell' or rnn=unrolled.as_cell(…); "
         "unrolled.account opens it as it is"

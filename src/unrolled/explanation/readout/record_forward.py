@@ -19,7 +19,7 @@ from unrolled.decomposition.eval_mode import UNDER_AUTOCAST, autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.network_cells import Network
 from unrolled.decomposition.open_network import OpenedNetwork, open_network
-from unrolled.errors import ParityError, UsageError
+from unrolled.errors import ParityError, UsageError, kind_of
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -158,10 +158,10 @@ def _only_call(calls: Sequence[_Call], rnn: Network) -> _Call:
         )
     if not isinstance(call.inputs, Tensor | PackedSequence):
         raise NotOneCallError(
-            f"the recurrent network was given a {type(call.inputs).__name__}; expected a tensor or packed sequence"
+            f"the recurrent network was given {kind_of(call.inputs)}; expected a tensor or packed sequence"
         )
     if not isinstance(call.result, tuple) or len(call.result) != 2:
-        what = f"{len(call.result)} values" if isinstance(call.result, tuple) else f"a {type(call.result).__name__}"
+        what = f"{len(call.result)} values" if isinstance(call.result, tuple) else f"{kind_of(call.result)}"
         raise NotOneCallError(
             f"the recurrent network returned {what}; expected outputs and final states, as torch.nn's do"
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from unrolled.decomposition.arguments import checked_names
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.whole_number import whole_number
 
 __all__ = ["class_index", "class_names"]
@@ -48,7 +48,7 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
     index = whole_number(given)
     if index is None:
         hint = ", or its name, with classes=" if isinstance(given, str) or role != "target" else ", or a callable"
-        raise UsageError(f"{subject} is a {type(given).__name__}; expected an index of the output{hint}")
+        raise UsageError(f"{subject} is {kind_of(given)}; expected an index of the output{hint}")
     if not -count <= index < count:
         raise UsageError(f"{role} is {index}; expected 0 to {count - 1}, an index of the output")
     return index % count

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index
 from unrolled.explanation.targets.target_function import called_target
@@ -57,7 +57,7 @@ def class_outputs(output: object, index: int, batch: int) -> Tensor:
     """Return a model's output with shape (batch, classes); ``index`` is the class that an error suggests."""
     if not isinstance(output, Tensor):
         raise ShapeError(
-            f"the model returned a {type(output).__name__}; expected a tensor, or a callable target that picks from it"
+            f"the model returned {kind_of(output)}; expected a tensor, or a callable target that picks from it"
             f"{example_target(output, batch)}"
         )
     if output.dim() <= 1 and output.numel() == batch:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 
 __all__ = ["called_target", "function_name"]
 
@@ -24,7 +24,7 @@ def called_target(target: Callable[..., Any], output: object) -> Any:
         shape = f" of shape {tuple(output.shape)}" if isinstance(output, Tensor) else ""
         why = str(error).splitlines()[0] if str(error) else "no message"
         raise UsageError(
-            f"the target fails on the model's output, a {type(output).__name__}{shape}: {type(error).__name__}: {why}"
+            f"the target fails on the model's output, {kind_of(output)}{shape}: {type(error).__name__}: {why}"
         ) from error
 
 

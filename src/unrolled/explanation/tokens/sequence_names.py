@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import torch
 
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.tokens.token_names import OWN_VECTOR, UNKNOWN, Tokens, padded_words, word_rows
 from unrolled.explanation.tokens.traces import Trace, Traces
@@ -95,7 +95,7 @@ def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> 
         unknown = traces.looked_up and not traces.found
         return numbered, (f"{UNKNOWN}; positions are numbered",) if unknown else ()
     if not isinstance(given, list | tuple):
-        raise UsageError(f"the tokens of {name} are a {type(given).__name__}; expected a list of words")
+        raise UsageError(f"the tokens of {name} are {kind_of(given)}; expected a list of words")
     words = [str(each) for each in given]
     for trace in traces.found:
         named = _placed(words, row, trace)

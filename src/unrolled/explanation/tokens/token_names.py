@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.tokens.traces import Trace, Traces
 
 __all__ = ["OWN_VECTOR", "PADDING", "UNKNOWN", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
@@ -77,9 +77,7 @@ def checked_words(tokens: object) -> list[Any] | None:
         raise UsageError(f"tokens is the string {tokens[:40]!r}; expected a list of words, such as its split()")
     given = tokens.tolist() if hasattr(tokens, "tolist") else tokens  # an array or a tensor
     if isinstance(given, bytes | Mapping | Set) or not isinstance(given, Iterable):
-        raise UsageError(
-            f"tokens is a {type(tokens).__name__}; expected a list of words, or a list of such lists for a batch"
-        )
+        raise UsageError(f"tokens is {kind_of(tokens)}; expected a list of words, or a list of such lists for a batch")
     words = list(given)
     lists = [isinstance(each, list | tuple) for each in words]
     if any(lists) and not all(lists):

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, column
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.answers import class_place, refuse_missing
@@ -113,7 +113,7 @@ class _Recurrent(BaseEstimator):
         if self.words_ is not None and (x is None or isinstance(x, float)):
             raise UsageError(f"the text is {shown_kind(x)}; expected a string")
         if isinstance(x, str) != (self.words_ is not None):
-            given, learned = ("a text", "numbers") if isinstance(x, str) else (f"a {type(x).__name__}", "texts")
+            given, learned = ("a text", "numbers") if isinstance(x, str) else (f"{kind_of(x)}", "texts")
             raise UsageError(f"the example is {given}, but the estimator was fitted on {learned}")
         if self.words_ is not None:
             words, indices = self.words_.split(x)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
@@ -34,7 +34,7 @@ class LearnedWords:
             return cls(Tokenizer.of(tokenizer), None)
         if tokenizer is not None and not callable(tokenizer):
             raise UsageError(
-                f"tokenizer is a {type(tokenizer).__name__}; expected None, a function, the path of a tokenizer.json, "
+                f"tokenizer is {kind_of(tokenizer)}; expected None, a function, the path of a tokenizer.json, "
                 "or an object with encode"
             )
         check_strings(texts)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from unrolled.cells.batch_layout import read_batch
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.lab.papers.analyses.explained_texts import Explained
 
 __all__ = ["EPSILON", "deep_lift", "relevance"]
@@ -117,7 +117,7 @@ def _margins(rule: _Rule, explained: Explained, vectors: Tensor) -> Tensor:
     runs = {"LSTM": _run_lstm} | ({"GRU": _run_gru} if isinstance(rule, _DeepLift) else {})
     if not isinstance(encoder, nn.RNNBase) or encoder.mode not in runs or not isinstance(model.head, nn.Linear):
         names = " or ".join(runs)
-        raise UsageError(f"this rule needs a torch.nn.{names} with a linear head; found a {type(encoder).__name__}")
+        raise UsageError(f"this rule needs a torch.nn.{names} with a linear head; found {kind_of(encoder)}")
     run, ways = runs[encoder.mode], 2 if encoder.bidirectional else 1
     lengths = explained.lengths.repeat(len(vectors) // len(explained.lengths))
     inputs, layout = read_batch(vectors, encoder.input_size, True, lengths)

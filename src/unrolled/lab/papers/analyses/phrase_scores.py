@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from unrolled.decomposition.decomposition import decompose
 from unrolled.decomposition.network_cells import Network
 from unrolled.decomposition.result import Decomposition
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
@@ -168,7 +168,7 @@ def contextual_decomposition_scores(reader: PolarityModel, phrases: LabelledPhra
     """
     lstm = reader.model.encoder
     if not isinstance(lstm, nn.LSTM):
-        raise UsageError(f"contextual decomposition needs an nn.LSTM; the encoder is a {type(lstm).__name__}")
+        raise UsageError(f"contextual decomposition needs an nn.LSTM; the encoder is {kind_of(lstm)}")
     sentence, start, stop = phrases.places.unbind(dim=1)
     texts = [phrases.sentences[number] for number in sentence.tolist()]
     found = torch.empty(len(phrases), dtype=torch.float64)

@@ -1,0 +1,27 @@
+"""What messages of errors are made of."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, UserDict
+
+import pytest
+import torch
+from torch import nn
+
+from unrolled.errors import kind_of
+
+NAMED = [
+    (3, "an int"),
+    (OrderedDict(), "an OrderedDict"),
+    (UserDict(), "a UserDict"),
+    (torch.zeros(1), "a Tensor"),
+    (nn.RNN(1, 1), "an RNN"),
+    (nn.LSTM(1, 1), "an LSTM"),
+    (nn.GRU(1, 1), "a GRU"),
+    (nn.Identity(), "an Identity"),
+]
+
+
+@pytest.mark.parametrize(("value", "named"), NAMED, ids=[named for _, named in NAMED])
+def test_a_type_is_named_with_its_article(value, named):
+    assert kind_of(value) == named
