@@ -7,9 +7,9 @@ and ``>``. The second and the third follow from the first, so a perplexity that 
 unknown words are most: they are 4.7 % of the treebank's dev text and 5.8 % of its test text. WikiText-103 has the dev
 and test texts of WikiText-2 with a vocabulary eight times as large, and there the published ratio is 1.03 to 1.04.
 
-So a GRU trains on the text as it is and on one with three tokens, on the latter without dropout as well, as an LSTM
-and a simplified GRU do, whose published perplexity is a tenth higher. Their perplexities, and the published ones, are
-given for a token and for a word of the text as it is::
+So a GRU trains on the treebank as it is and on one with three tokens, on the latter without dropout as well, as all
+cells of table 3 do. Their perplexities, and the published ones, are given for a token and for a word of the text as it
+is::
 
     perplexity of a word = (perplexity of a token) ** (tokens / words)
 
@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unrolled.lab.data.corpus import Stream, Words
 from unrolled.lab.data.load import load_dataset
@@ -39,14 +39,28 @@ from unrolled.lab.papers.sequence_level_features.table3 import PUBLISHED
 __all__ = ["PerplexityByToken", "split_unknown"]
 
 _PARTS = ("<", "unk", ">")
+
+
+class _Training(NamedTuple):
+    cell: str
+    tokens: int
+    """How many an unknown word counts."""
+    dropout: float
+    """The paper does not state it."""
+
+
 _ROWS = {
-    "GRU, one token": ("gru", 1, 0.2),
-    "GRU, three tokens": ("gru", 3, 0.2),
-    "GRU, three tokens, no dropout": ("gru", 3, 0.0),
-    "LSTM, three tokens, no dropout": ("lstm", 3, 0.0),
-    "simplified GRU, three tokens, no dropout": ("simplified_gru", 3, 0.0),
+    "GRU, one token": _Training("gru", 1, 0.2),
+    "GRU, three tokens": _Training("gru", 3, 0.2),
+    "GRU, three tokens, no dropout": _Training("gru", 3, 0.0),
+    "LSTM, three tokens, no dropout": _Training("lstm", 3, 0.0),
+    "simplified GRU, three tokens, no dropout": _Training("simplified_gru", 3, 0.0),
+    "approximate GRU, three tokens, no dropout": _Training("approx_gru", 3, 0.0),
+    "approximate LSTM, three tokens, no dropout": _Training("approx_lstm", 3, 0.0),
+    "simplified LSTM, three tokens, no dropout": _Training("simplified_lstm", 3, 0.0),
+    "GRU variant, three tokens, no dropout": _Training("gru_variant", 3, 0.0),
+    "LSTM variant, three tokens, no dropout": _Training("lstm_variant", 3, 0.0),
 }
-"""The cell, how an unknown word is counted, and the dropout, which the paper does not state."""
 _SPLITS = ("dev", "test")
 _CORPORA = {"ptb": "PTB", "wikitext2": "WikiText-2"}
 _SIZES: dict[Scale, dict[str, Any]] = {  # those of table 3
@@ -68,12 +82,8 @@ class PerplexityByToken(Experiment):
     usual_hours = 0.2
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List a GRU on both texts, and the trainings without dropout."""
-        common = {**_SIZES[scale], "seed": 0}
-        return [
-            Trial(_title(name), {**common, "dropout": dropout, "tokens": tokens, **_named(encoder)})
-            for name, (encoder, tokens, dropout) in _ROWS.items()
-        ]
+        """List a GRU on both texts, then the trainings without dropout."""
+        return [Trial(_title(name), _settings(row, scale)) for name, row in _ROWS.items()]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure on dev and test, and count how many tokens three for an unknown word make of a word."""
@@ -82,7 +92,7 @@ class PerplexityByToken(Experiment):
         corpus = original if chosen["tokens"] == 1 else split_unknown(original)
         model = {name: chosen[name] for name in ("hidden", "dropout", "adaptive")}
         training = {name: chosen[name] for name in ("epochs", "batch", "seed")}
-        model = {**model, "encoder": _encoder(chosen), "embedding": chosen["hidden"]}
+        model = {**model, "encoder": chosen.get("encoder", "gru"), "embedding": chosen["hidden"]}
         found = train_and_measure(setup, "lm", corpus, model, training)
         return {**found, "tokens_per_word": {name: _lengths(_read(name, setup.data)) for name in chosen["counted"]}}
 
@@ -91,10 +101,10 @@ class PerplexityByToken(Experiment):
         title = f"Perplexity on PTB, counting <eos>, where {UNKNOWN_WORD} is one token or three"
         columns = (f"a {unit}, {split}" for unit, split in product(("token", "word"), _SPLITS))
         rows: list[Sequence[str | Number]] = [
-            (name, *_cells(result))
+            (name, *_cells(row, result))
             for name, row in _ROWS.items()
             for result in results
-            if _row(result.trial.settings) == row
+            if result.trial.settings == _settings(row, scale)
         ]
         tables = [Table(title, (f"cell, {UNKNOWN_WORD} as", *columns, "a token, dev / test"), rows)]
         lengths = results[0]["tokens_per_word"] if results else {}
@@ -113,17 +123,10 @@ def _title(row: str) -> str:
     return f"{cell}, {UNKNOWN_WORD} as {text}"
 
 
-def _encoder(chosen: Mapping[str, Any]) -> str:
-    return str(chosen.get("encoder", "gru"))
-
-
-def _named(encoder: str) -> dict[str, str]:
-    """Return the setting of a trial's cell; results of a GRU are recorded without it."""
-    return {} if encoder == "gru" else {"encoder": encoder}
-
-
-def _row(chosen: Mapping[str, Any]) -> tuple[str, int, float]:
-    return _encoder(chosen), chosen["tokens"], chosen["dropout"]
+def _settings(row: _Training, scale: Scale) -> dict[str, Any]:
+    """Return the settings of a row's trial; results of a GRU are recorded without its name."""
+    named = {} if row.cell == "gru" else {"encoder": row.cell}
+    return {**_SIZES[scale], "seed": 0, "dropout": row.dropout, "tokens": row.tokens, **named}
 
 
 def split_unknown(corpus: Words) -> Words:
@@ -151,21 +154,23 @@ def _count(text: Stream) -> int:
     return sum(map(len, text))
 
 
-def _cells(result: Result) -> list[Number]:
+def _cells(row: _Training, result: Result) -> list[Number]:
     """Give perplexities of a token and of a word, and the first two as a ratio, ours and the published ones."""
-    chosen = result.trial.settings
-    lengths = {"dev": 1.0, "test": 1.0} if chosen["tokens"] == 1 else result["tokens_per_word"][chosen["corpus"]]
-    dev, test = PUBLISHED[_encoder(chosen)]["ptb"]
-    assert dev is not None  # the paper lacks those of the variants alone
-    theirs = _both_units(dev, test, lengths)
-    if "diverged" in result.values:
-        return [cell(Number((), each), ran=True) for each in theirs]
-    ours = _both_units(result["dev_perplexity"], result["test_perplexity"], lengths)
-    return [Number([mine], each) for mine, each in zip(ours, theirs, strict=True)]
+    corpus = result.trial.settings["corpus"]
+    lengths = {"dev": 1.0, "test": 1.0} if row.tokens == 1 else result["tokens_per_word"][corpus]
+    theirs = _both_units(PUBLISHED[row.cell]["ptb"], lengths)
+    ran = "diverged" not in result.values
+    ours = _both_units((result["dev_perplexity"], result["test_perplexity"]), lengths) if ran else [None] * len(theirs)
+    return [
+        cell(Number(() if mine is None else [mine], each), ran=True) for mine, each in zip(ours, theirs, strict=True)
+    ]
 
 
-def _both_units(dev: float, test: float, lengths: Mapping[str, float]) -> tuple[float, ...]:
-    return dev, test, dev ** lengths["dev"], test ** lengths["test"], dev / test
+def _both_units(perplexities: tuple[float | None, float], lengths: Mapping[str, float]) -> tuple[float | None, ...]:
+    """Return perplexities of a token on dev and test, of a word, and dev / test; the paper lacks some of dev."""
+    dev, test = perplexities
+    of_word = None if dev is None else dev ** lengths["dev"]
+    return dev, test, of_word, test ** lengths["test"], None if dev is None else dev / test
 
 
 def _published_rows(lengths: Mapping[str, Mapping[str, float]]) -> list[Sequence[str | Number]]:
