@@ -131,6 +131,8 @@ def test_coarser_types(dtype):
     bound = 1e-5 if dtype == torch.float32 else 1e-2
     for found in explained(model, "held", expansion="operating"):
         assert abs(found.ledger.remainder) < bound
+        coarse = "computes them in a coarse type; convert the model: model.float()"
+        assert any(coarse in note for note in found.notes) == (dtype == torch.bfloat16)
 
 
 def test_an_unknown_readout_is_named():

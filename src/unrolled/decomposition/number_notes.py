@@ -8,7 +8,7 @@ from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UnrolledError
 from unrolled.expansions import resolve
 
-__all__ = ["NOISY", "NOTED_RESIDUAL", "cancellation_note", "finer_type", "number_notes"]
+__all__ = ["NOISY", "NOTED_RESIDUAL", "cancellation_note", "finer_type", "is_coarse", "number_notes"]
 
 NOISY = 10.0
 """Above this cancellation, contributions are large against their sum."""
@@ -16,6 +16,8 @@ NOTED_RESIDUAL = 1e-3
 """Above this, the residual of an exact expansion is more than ordinary rounding."""
 DOUBLE = 1e-12
 """Rounding of a type below this is that of float64."""
+COARSE = 1e-4
+"""Rounding of a type above this is that of float16 or bfloat16."""
 
 
 def cancellation_note(cancellation: float, expansion: str | None) -> tuple[str, ...]:
@@ -55,8 +57,15 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
     return (*notes, *cancellation_note(found.cancellation, found.expansion))
 
 
+def is_coarse(found: Attribution) -> bool:
+    """Whether the model computes in a type whose rounding alone is worth a note."""
+    return found.rounding > COARSE
+
+
 def finer_type(found: Attribution) -> str:
     """Say what reduces rounding."""
+    if is_coarse(found):
+        return "convert the model: model.float()"
     return "use the expansion operating" if found.rounding < DOUBLE else "use float64: model.double()"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, number_notes
+from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, is_coarse, number_notes
 from unrolled.errors import ConvergenceError, StrictError
 from unrolled.expansions.base import Expansion
 
@@ -38,10 +38,12 @@ def explanation_notes(found: Attribution, expansion: Expansion, failures: Iterab
     """
     notes = [*failures]
     if expansion.exact and not notes and found.residual > NOTED_RESIDUAL:
-        notes.append(
-            f"the terms miss the states by {found.residual:.1g} of their size: terms far larger than their sum cancel, "
-            f"which leaves rounding errors; {finer_type(found)}"
+        why = (
+            "the model computes them in a coarse type"
+            if is_coarse(found)
+            else "terms far larger than their sum cancel, which leaves rounding errors"
         )
+        notes.append(f"the terms miss the states by {found.residual:.1g} of their size: {why}; {finer_type(found)}")
     return (*notes, *number_notes(found))
 
 
