@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from unrolled.lab.papers.analyses import all_classes
+from unrolled.lab.papers.analyses.block_weights import BlockWeights
 from unrolled.lab.papers.analyses.wide_vectors import WideClassify
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
-from unrolled.lab.papers.framework.synthetic_corpora import negation
+from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
 from unrolled.lab.papers.framework.trial_training import train_task
 from unrolled.lab.papers.framework.verdict import compare
-from unrolled.lab.papers.implicit_ngrams import single_changes
 from unrolled.lab.papers.implicit_ngrams.approximation import Approximation
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
 from unrolled.lab.papers.implicit_ngrams.relations_of_code import RelationsOfCode
@@ -31,6 +32,8 @@ SETTINGS = {
     "40 epochs, no early stopping": {"epochs", "patience"},
     "relations in both directions": {"directed"},
     "a new optimiser in each epoch": {"optimisers"},
+    "the network of the notebook": {"block"},
+    "the network of the notebook, a new optimiser in each epoch": {"block", "optimisers"},
 }
 NAMED = {"part", "network", "changed", "data", "embedding"}
 """What a trial of this item says beside the settings of the other one."""
@@ -39,6 +42,7 @@ OTHERS = {
     "errors": (Approximation, {"weight_decay": 1e-5, "spectral": True}, "kind"),
     "sentiment": (SentimentAndTopics, {"column": "SST-2"}, "model"),
     "all classes": (RelationsOfCode, {}, "model"),
+    "places": (RelationsOfCode, {}, "model"),
 }
 
 
@@ -61,7 +65,7 @@ def test_one_setting_of_another_item_differs(part):
         assert settings["embedding"] == other["hidden"]
         differing = {name for name in settings.keys() - NAMED if settings[name] != other.get(name)}
         assert differing == SETTINGS[settings["changed"]]
-        left_out = {"kind", "model", "column", "corpus", "side"}  # names, and the size of MM
+        left_out = {"kind", "model", "column", "corpus", "side", "window"}  # names, and the sizes of MM and VA-W
         assert other.keys() - settings.keys() <= left_out
 
 
@@ -88,7 +92,37 @@ def test_published_numbers_stand_beside_ours_and_decide_nothing():
     assert errors["GRU", "vectors from N(0, 1)"][2:] == ["25.0 (21.7)", "50.0", "2.00", "80.0"]
     assert sentiment["rate 0.002", "80.0 (59.6)"][2:] == ["70.0 (59.5)"]
     assert classes["VA-EW", "a new optimiser in each epoch"][2:] == ["40.0 (39.7)", "30.0 (38.3)", "3"]
+    assert classes["VA-W", "the network of the notebook"][2:] == ["40.0 (41.2)", "30.0 (37.9)", "3"]
     assert not compare(experiment, results, report)
+
+
+def test_a_word_has_the_matrix_of_its_place_in_a_block():
+    torch.manual_seed(0)
+    encoder = BlockWeights(3, 4, 2).double()
+    words = torch.randn(1, 5, 3, dtype=torch.float64)
+    contexts, final = encoder(words)
+    terms = [encoder.weight[place % 2] @ word for place, word in enumerate(words[0])]
+    for end in range(5):
+        assert torch.allclose(contexts[0, end], sum(terms[: end + 1]))
+    assert torch.equal(final[0, 0], contexts[0, -1])
+    padded, finals = encoder(torch.cat((words, words)), torch.tensor([3, 5]))
+    assert torch.equal(finals[0, 0], contexts[0, 2])
+    assert not padded[0, 3:].any()
+
+
+def test_the_network_of_the_notebook_learns_from_narrow_vectors(tmp_path):
+    trials = [each for each in SingleChanges().trials("smoke") if each.settings["part"] == "places"]
+    for number, trial in enumerate(trials):
+        values = SingleChanges().run(trial, TrialSetup(tmp_path / str(number), None, tmp_path))
+        assert 0 <= values["test_all_f1"] <= 1
+    assert trials
+    task = all_classes.ByPlaces.from_corpus(
+        relations((32, 16, 16)),
+        all_classes.ByPlaces.Architecture(encoder="va_w", bidirectional=False, options={"window": 20}),
+    )
+    model = task.build()
+    assert len(model.encoder.weight) == 20
+    assert model.embedding.weight.abs().max() <= 0.1
 
 
 @pytest.mark.slow
@@ -102,7 +136,7 @@ def test_each_epoch_has_an_optimiser_of_its_own_and_starts_from_the_weights_of_t
         begun.append((weight, run.model.embedding.weight.detach().clone(), len(run.history)))
         return run
 
-    monkeypatch.setattr(single_changes, "train_task", observed)
+    monkeypatch.setattr(all_classes, "train_task", observed)
     trial = next(each for each in SingleChanges().trials("smoke") if each.settings["part"] == "all classes")
     values = SingleChanges().run(trial, TrialSetup(tmp_path, None, tmp_path))
     (first, ended, epochs), (second, _, _) = begun

@@ -14,11 +14,12 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Relations
-from unrolled.lab.papers.analyses.wide_vectors import WideRelate
+from unrolled.lab.papers.analyses.all_classes import AllClasses, train_at_once
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
@@ -33,13 +34,10 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import train_and_measure, train_task
+from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
-from unrolled.lab.tasks.relate import Relate
-from unrolled.lab.training.run_folder import Run
-from unrolled.lab.training.task import Metric
 
-__all__ = ["AllClasses", "RelationsOfCode"]
+__all__ = ["RelationsOfCode"]
 
 _MODELS = {
     "MVMA-G": "mvma_g",
@@ -68,21 +66,6 @@ _MODEL = {"dropout": 0.5, "word_dropout": 0.0, "bidirectional": False, "pooling"
 _TRAINING = {"optimiser": "adagrad", "lr": 0.01, "weight_decay": 1e-5, "clip": 5.0, "patience": 40}
 _HOURS = {"VA-W": 0.3, "MVMA-L": 0.12, "MVM-L": 0.12}
 _SMALL = (32, 16, 16)
-
-
-class AllClasses(WideRelate):
-    """Relations with word vectors from N(0, 1), whose best epoch is that of the highest macro F1 over all classes."""
-
-    metrics = (
-        Metric("all_f1", "macro F1 over all classes of the split or the answers, Other included"),
-        *Relate.metrics,
-    )
-
-    def scores(self, truths: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
-        """Score the labels over all classes as well."""
-        from sklearn.metrics import f1_score
-
-        return {"all_f1": float(f1_score(truths, answers, average="macro")), **super().scores(truths, answers)}
 
 
 class RelationsOfCode(Experiment):
@@ -116,7 +99,9 @@ class RelationsOfCode(Experiment):
         model["encoder"] = _MODELS[chosen["model"]]
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING, "seed")}
-        return train_and_measure(setup, AllClasses.name, corpus, model, training, train_with=_train)
+        return train_and_measure(
+            setup, AllClasses.name, corpus, model, training, train_with=partial(train_at_once, AllClasses)
+        )
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 over all classes with the published one; beside it that of table 4."""
@@ -132,7 +117,3 @@ class RelationsOfCode(Experiment):
                 rows.append((model, *cells, *nine))
         columns = (f"{classes}, {split}" for classes, split in product(("all classes", "nine relations"), _SPLITS))
         return Report([Table("Macro F1 on relations, %", ("model", *columns), rows)])
-
-
-def _train(setup: TrialSetup, _: str, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]) -> Run:
-    return train_task(setup, AllClasses.from_corpus(corpus, AllClasses.Architecture(**model)), corpus, training)
