@@ -123,6 +123,11 @@ class DataError(UnrolledError):
 class NonFiniteError(DataError):
     """A number is NaN or infinite."""
 
+    @classmethod
+    def overflow(cls, what: str) -> NonFiniteError:
+        """Refuse terms that are too large for the model's type."""
+        return cls(f"{what} overflow; use float64 (model.double()) or the expansion operating")
+
 
 class StrictError(UnrolledError):
     """A result has notes, and ``strict=True`` was asked for."""

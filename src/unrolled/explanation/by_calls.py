@@ -155,11 +155,7 @@ def _sequences(
     sequences = []
     for place, (line, part, (tokens, of_tokens)) in enumerate(zip(opened, parts, words, strict=True)):
         if not math.isfinite(ngrams[place] + initial[place]):
-            if any(bool(torch.isinf(strand.start[..., part.row, :]).any()) for strand in line.line.strands):
-                raise NonFiniteError(
-                    "an initial state is infinite, which no slope leads to; begin at a number as -1000"
-                )
-            raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
+            raise _infinite(line, part.row)
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
         limited = line.longest is not None and line.longest < len(tokens)
         others = {f"{OTHERS}{each.name}": ngrams[k] + initial[k] for k, each in enumerate(parts) if k != place}
@@ -192,6 +188,12 @@ def _sequences(
         )
         sequences.append(replace(explanation, notes=notes))
     return sequences
+
+
+def _infinite(line: OpenedLine, row: int) -> NonFiniteError:
+    if any(bool(torch.isinf(strand.start[..., row, :]).any()) for strand in line.line.strands):
+        return NonFiniteError("an initial state is infinite, which no slope leads to; begin at a number as -1000")
+    return NonFiniteError.overflow("the n-grams")
 
 
 def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:

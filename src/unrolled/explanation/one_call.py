@@ -145,7 +145,7 @@ class _OpenedCall:
         residual = float(found.residual[row])
         ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
         if not math.isfinite(ngrams + initial):
-            raise NonFiniteError("the n-grams overflow; use float64 (model.double()) or the expansion operating")
+            raise NonFiniteError.overflow("the n-grams")
         limited = found.longest is not None and found.longest < n
         return Explanation(
             tokens=words,

@@ -72,7 +72,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         deterministic=not (drawn or (seeded and runs.draws)),
     )
     if not torch.isfinite(result.remainder).all():
-        raise NonFiniteError("the contributions overflow; use float64 (model.double()) or the expansion operating")
+        raise NonFiniteError.overflow("the contributions")
     told = notes_of(result, means.computed, means.left)
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
 
