@@ -87,22 +87,12 @@ def evaluate(
     unrolled evaluate runs/reviews --html errors.html
     unrolled evaluate runs/reviews --data more.csv --predictions predictions.csv
     """
-    if split is not None and split not in _SPLITS:
-        raise UnknownNameError("split", split, _SPLITS)
-    check_run(run)
-    for name in data or ():
-        check_source(name)
-    if split is not None and data and not is_hub_dataset(data[0]):
-        raise UsageError(f"--split is {split}, but {data[0]} is a file without splits; leave it out")
-    if predictions is not None and html is not None and os.path.realpath(predictions) == os.path.realpath(html):
-        raise UsageError(f"--predictions and --html both name {predictions}; name two files")
-    if page_errors is not None and html is None:
-        raise UsageError("--page-errors is for --html; give --html as well, or leave it out")
+    _check_options(run, data, split, predictions, html, page_errors)
     check_new(predictions, force, ".csv")
     check_new(html, force, ".html", ".htm")
     import torch
 
-    from unrolled.lab.training.data_check import file_warnings, trained_columns
+    from unrolled.lab.training.data_check import file_warnings
     from unrolled.lab.training.evaluation import details
     from unrolled.lab.training.evaluation import evaluate as compute_metrics
 
@@ -111,15 +101,8 @@ def evaluate(
         loaded.text_task()
         for path in (predictions, html):
             check_not_read(path, data or loaded.data.files(data_dir).values())
-    if html is not None and not loaded.task.classes:
-        raise UsageError(
-            f"--html shows errors of classes, and the task {loaded.task.name} predicts numbers; leave it out"
-        )
-    if errors is not None and not is_text_classification(loaded):
-        raise UsageError(f"--errors shows errors of classes, and the task {loaded.task.name} has none; leave it out")
-    own = loaded.data.reading
-    trained = trained_columns(loaded.folder)
-    own = replace(own, trained_text=trained[0], trained_label=trained[1])
+    _check_task(loaded, html, errors)
+    own = _own_reading(loaded)
     reading = replace(
         own,
         text_column=text_column or own.text_column,
@@ -155,6 +138,46 @@ def evaluate(
         if predictions is not None:
             write_predictions(predictions, loaded.task.classes, rows, force)
             typer.echo(f"predictions: {visible(str(predictions))}")
+
+
+def _check_options(
+    run: Path,
+    data: Sequence[str] | None,
+    split: str | None,
+    predictions: Path | None,
+    html: Path | None,
+    page_errors: int | None,
+) -> None:
+    """Refuse what can be refused without reading the run."""
+    if split is not None and split not in _SPLITS:
+        raise UnknownNameError("split", split, _SPLITS)
+    check_run(run)
+    for name in data or ():
+        check_source(name)
+    if split is not None and data and not is_hub_dataset(data[0]):
+        raise UsageError(f"--split is {split}, but {data[0]} is a file without splits; leave it out")
+    if predictions is not None and html is not None and os.path.realpath(predictions) == os.path.realpath(html):
+        raise UsageError(f"--predictions and --html both name {predictions}; name two files")
+    if page_errors is not None and html is None:
+        raise UsageError("--page-errors is for --html; give --html as well, or leave it out")
+
+
+def _check_task(loaded: Run, html: Path | None, errors: int | None) -> None:
+    """Refuse what the run's task does not have."""
+    if html is not None and not loaded.task.classes:
+        raise UsageError(
+            f"--html shows errors of classes, and the task {loaded.task.name} predicts numbers; leave it out"
+        )
+    if errors is not None and not is_text_classification(loaded):
+        raise UsageError(f"--errors shows errors of classes, and the task {loaded.task.name} has none; leave it out")
+
+
+def _own_reading(loaded: Run) -> Reading:
+    """Return how the run's own files were read, with the columns that it was trained on."""
+    from unrolled.lab.training.data_check import trained_columns
+
+    text, label = trained_columns(loaded.folder)
+    return replace(loaded.data.reading, trained_text=text, trained_label=label)
 
 
 app = typer.Typer(add_completion=False)
