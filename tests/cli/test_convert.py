@@ -233,6 +233,12 @@ def test_tensors_without_a_place_in_safetensors_are_refused_by_name(
 
 
 @safe
+def test_a_tensor_that_does_not_fit_into_memory_is_of_no_odd_kind(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(1).expand(10**7, 10**7)}, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(2, "not enough memory")
+
+
+@safe
 def test_keys_of_what_is_no_weight_may_be_numbers(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"model": {"w": torch.ones(2)}, "optimizer": {0: torch.zeros(2)}, 7: "seed"}, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors", "--key", "model")

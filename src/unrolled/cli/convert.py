@@ -180,17 +180,19 @@ def _plain(source: Path, name: object, tensor: Tensor) -> Tensor:
 
     if not isinstance(name, str):
         raise DataError(f"{source}: the key of a tensor is {name!r}; expected names, as in a state dict")
+    held = not tensor.is_nested
     try:
-        dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
-        plain = dense.clone().contiguous()
-        save({name: plain.flatten()[:0]})  # fails if the format has no such type
-    except (KeyError, NotImplementedError, RuntimeError):
+        save({name: torch.empty(0, dtype=tensor.dtype, device=tensor.device)})  # fails if the format has no such type
+    except (KeyError, NotImplementedError):
+        held = False
+    if not held:
         kind = f"{tensor.dtype}, {tensor.layout}, {tensor.device.type}".replace("torch.", "")
         raise DataError(
             f"{source}: {name} is a tensor of a kind that safetensors does not hold ({kind}); "
             "expected plain numbers, such as float32"
-        ) from None
-    return plain
+        )
+    dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
+    return dense.clone().contiguous()
 
 
 def _listed(names: Mapping[str, object]) -> str:
