@@ -222,6 +222,8 @@ def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, wha
         ({"model": {0: torch.ones(2)}}, "m.pt: the key of a tensor is 0; expected names"),
         ({"w": torch.ones(2, dtype=torch.complex128)}, "w is a tensor of a kind that safetensors does not hold (c"),
         ({"a": torch.ones(2), "w": torch.ones(2, device="meta")}, "hold (float32, strided, meta)"),
+        ({"__metadata__": torch.ones(2)}, "key of a tensor is '__metadata__', which a safetensors file cannot hold"),
+        ({"\ud800": torch.ones(2)}, "which a safetensors file cannot hold; rename it"),
     ],
 )
 def test_tensors_without_a_place_in_safetensors_are_refused_by_name(

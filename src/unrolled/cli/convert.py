@@ -180,6 +180,8 @@ def _plain(source: Path, name: object, tensor: Tensor) -> Tensor:
 
     if not isinstance(name, str):
         raise DataError(f"{source}: the key of a tensor is {name!r}; expected names, as in a state dict")
+    if name == "__metadata__" or not _is_text(name):
+        raise DataError(f"{source}: the key of a tensor is {name!r}, which a safetensors file cannot hold; rename it")
     held = not tensor.is_nested
     try:
         save({name: torch.empty(0, dtype=tensor.dtype, device=tensor.device)})  # fails if the format has no such type
@@ -193,6 +195,14 @@ def _plain(source: Path, name: object, tensor: Tensor) -> Tensor:
         )
     dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
     return dense.clone().contiguous()
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _listed(names: Mapping[str, object]) -> str:
