@@ -132,6 +132,27 @@ def test_a_choice_of_embeddings_is_asked_for_not_made(tmp_path: Path) -> None:
     assert_same(owner, path, embedding="words.weight", head="out.weight")
 
 
+def test_a_head_with_the_weights_of_the_embedding_is_named(tmp_path: Path) -> None:
+    owner = Owner(nn.LSTM, proj_size=SIZE)
+    owner.out = nn.Linear(SIZE, WORDS, bias=False)
+    owner.out.weight = owner.words.weight
+    path = saved(tmp_path, owner, out__weight=None)
+    with pytest.raises(DataError, match=r"no head of 5 columns.*give --head words.weight"):
+        load_classifier(path, words=WORDS)
+    assert_same(owner, path, head="words.weight")
+    with pytest.raises(UsageError, match=r"--head body.core.weight_hh_l0: no such tensor"):
+        load_classifier(path, words=WORDS, head="body.core.weight_hh_l0")
+
+
+@pytest.mark.parametrize("flag", ["head", "embedding"])
+def test_a_tensor_that_is_named_and_does_not_fit_is_shown(tmp_path: Path, flag: str) -> None:
+    path = saved(tmp_path, Owner(nn.GRU), other__weight=torch.zeros(2, 9))
+    with pytest.raises(
+        UsageError, match=rf"--{flag} other.weight: float32 of shape \[2, 9\]; expected .* of \d columns"
+    ):
+        load_classifier(path, words=WORDS, **{flag: "other.weight"})
+
+
 def test_a_choice_of_recurrent_networks_is_asked_for_not_made(tmp_path: Path) -> None:
     owner = Owner(nn.GRU)
     second = {f"second__{name}": value for name, value in nn.GRU(SIZE, UNITS).state_dict().items()}
