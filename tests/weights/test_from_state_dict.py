@@ -109,7 +109,7 @@ def test_an_elman_network_does_not_say_its_nonlinearity(tmp_path: Path) -> None:
 
 
 def test_a_nonlinearity_is_of_no_use_to_a_gru(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="those of a GRU"):
+    with pytest.raises(UsageError, match=r"these are weights of torch\.nn\.GRU"):
         load_classifier(saved(tmp_path, Owner(nn.GRU)), words=WORDS, nonlinearity="relu")
 
 
@@ -185,7 +185,12 @@ def test_a_part_that_would_be_left_out_is_named(tmp_path: Path) -> None:
         ({"body__core__weight_hh_l0": torch.zeros(18, 6, dtype=torch.int64)}, "expected a floating-point"),
         ({"body__core__weight_hr_l0": torch.zeros(2, 6)}, "only an LSTM has a projection"),
         ({"body__core__weight_hh_l7": torch.zeros(18, 6)}, "is missing beside"),
-        ({"out__bias": torch.zeros(2)}, "out.bias does not fit out.weight: expected 3 numbers"),
+        (
+            {"body__core__bias_hh_l0": torch.zeros(18, dtype=torch.int8)},
+            "bias_hh_l0 holds int8; expected floating-point",
+        ),
+        ({"out__bias": torch.zeros(2)}, "out.bias does not fit out.weight: expected 3 floating-point numbers"),
+        ({"out__bias": torch.zeros(3, dtype=torch.int32)}, "out.bias does not fit out.weight: expected 3 floating"),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(tmp_path: Path, changes: dict[str, Tensor | None], expected: str) -> None:

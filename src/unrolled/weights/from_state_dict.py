@@ -93,12 +93,11 @@ def load_classifier(
             f"{IN_PYTHON}. If the others are no part of its output, give --head {name}"
         )
     readout = nn.Linear(state, len(matrix), bias=bias is not None, dtype=matrix.dtype)
-    try:
-        readout.load_state_dict({"weight": matrix} | ({} if bias is None else {"bias": bias}))
-    except RuntimeError:
+    if bias is not None and (bias.shape != matrix.shape[:1] or not bias.is_floating_point()):
         raise DataError(
-            f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} numbers, one for each class"
-        ) from None
+            f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} floating-point numbers, one for each class"
+        )
+    readout.load_state_dict({"weight": matrix} | ({} if bias is None else {"bias": bias}))
     model = LastStateClassifier(nn.Embedding.from_pretrained(around[words_name]), network, readout)
     return LoadedClassifier(model.eval(), tuple(rest))
 
