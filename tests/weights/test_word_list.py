@@ -68,7 +68,11 @@ def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
         ("vocab.json", '[["a", 0]]', r"found a list with \[…\] at index 0"),
         ("vocab.json", '["a", null, "b"]', "found a list with null at index 1"),
         ("vocab.txt", '["a", "b"]', "expected one word a line.*from a file whose name ends in .json"),
-        ("vocab", '{\n "a": 0,\n "b": 1,\n "c": 2\n}', "expected one word a line.*from a file whose name ends in .json"),
+        (
+            "vocab",
+            '{\n "a": 0,\n "b": 1,\n "c": 2\n}',
+            "expected one word a line.*from a file whose name ends in .json",
+        ),
         ("vocab.json", '{"a": 0, "b": 0}', "used once"),
         ("vocab.json", '{"a": -1}', "not below 0"),
         ("vocab.json", '{"a": "0"}', "a map from words to indices"),
