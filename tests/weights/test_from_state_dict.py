@@ -203,6 +203,19 @@ def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path) -> None:
         load_classifier(saved(tmp_path, Owner(nn.GRU)), words=10)
 
 
+def test_an_embedding_that_is_named_may_have_more_rows_than_there_are_words(tmp_path: Path) -> None:
+    owner = Owner(nn.GRU)
+    path = saved(tmp_path, owner)
+    tokens = torch.tensor([[1, 9, 0]])
+    opened = load_classifier(path, words=WORDS - 1, embedding="words.weight").model
+    torch.testing.assert_close(opened(tokens), owner(tokens))
+    with pytest.raises(DataError, match=r"the last rows alone have none, give --embedding words\.weight"):
+        load_classifier(path, words=WORDS - 1)
+    with pytest.raises(DataError, match="the vocabulary has 12 words") as refused:
+        load_classifier(path, words=WORDS + 1, embedding="words.weight")
+    assert "--embedding" not in str(refused.value)
+
+
 def test_a_file_without_a_recurrent_network_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "linear.safetensors"
     save_file(nn.Linear(3, 2).state_dict(), path)

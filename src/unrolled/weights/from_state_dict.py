@@ -70,9 +70,9 @@ def load_classifier(
 ) -> LoadedClassifier:
     """Build a classifier from a safetensors file.
 
-    ``words`` is the size of the vocabulary, which must be the number of rows of the embedding. The other arguments name
-    the prefix of the recurrent network, the embedding, the head's matrix, and the non-linearity of an Elman network;
-    they are needed only where the tensors leave a choice.
+    ``words`` is the size of the vocabulary, which must be the number of rows of the embedding; one that is named may
+    have more. The other arguments name the prefix of the recurrent network, the embedding, the head's matrix, and the
+    non-linearity of an Elman network; they are needed only where the tensors leave a choice.
     """
     tensors = read_tensors(path)
     refuse_computed(tensors)
@@ -116,11 +116,13 @@ def _find_embedding(tensors: Mapping[str, Tensor], key: str | None, words: int, 
         raise DataError(
             f"no embedding of {size} columns, which the recurrent network reads; found {describe(tensors)}; {IN_PYTHON}"
         )
-    exact = [name for name, tensor in fitting.items() if len(tensor) == words]
+    exact = [name for name, tensor in fitting.items() if len(tensor) == words or (key and len(tensor) > words)]
     if not exact:
+        larger = next((name for name, tensor in fitting.items() if len(tensor) > words), None)
+        named = f"; if the last rows alone have none, give --embedding {larger}" if larger else ""
         raise DataError(
             f"the vocabulary has {words} words; expected an embedding of as many rows, found {describe(fitting)}; give "
-            "the words in the order of their rows, and any name for a row without a word"
+            f"the words in the order of their rows, and any name for a row without a word{named}"
         )
     if len(exact) > 1:
         raise UsageError(f"several tensors may be the embedding: {', '.join(exact)}; name one with --embedding")
