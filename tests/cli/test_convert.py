@@ -138,33 +138,6 @@ def test_a_pickle_with_code_in_it_is_refused_and_not_run(unrolled: Command, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
 
 
-class Own(nn.Linear):
-    """A model of a user's own class."""
-
-
-@safe
-@pytest.mark.parametrize(
-    ("what", "named"),
-    [
-        (nn.Linear(2, 2), "torch.nn.modules.linear.Linear, which"),
-        (nn.Sequential(Own(2, 2)), "test_convert.Own and 1 more"),
-        ({"state_dict": {"w": torch.ones(2)}, "args": Namespace(lr=0.1)}, "argparse.Namespace, which"),
-    ],
-)
-def test_what_a_checkpoint_holds_beside_tensors_is_named_and_the_advice_works(
-    unrolled: Command, tmp_path: Path, what: object, named: str
-) -> None:
-    path = tmp_path / "it's.pt"
-    torch.save(what, path)
-    done = unrolled("convert", path, tmp_path / "m.safetensors")
-    done.assert_refused(65, named, f"torch.load({str(path)!r}, weights_only=False)", "torch.save(model.state_dict(), ")
-    loaded = torch.load(path, weights_only=False)
-    weights = loaded["state_dict"] if isinstance(loaded, dict) else loaded.state_dict()
-    torch.save(weights, tmp_path / "weights.pt")
-    assert unrolled("convert", tmp_path / "weights.pt", tmp_path / "m.safetensors").status == 0
-    assert_holds(tmp_path / "m.safetensors", dict(weights))
-
-
 @safe
 def test_a_foreign_pickle_is_refused_in_one_line(unrolled: Command, tmp_path: Path) -> None:
     (tmp_path / "m.pkl").write_bytes(pickle.dumps({"w": [1, Namespace(lr=0.1)]}, protocol=4))

@@ -1,7 +1,7 @@
 """``unrolled convert``: read a pickled checkpoint for the tensors in it. No other part of the package reads a pickle.
 
-A pickle is a program. ``torch.load(weights_only=True)`` rebuilds only tensors and plain containers; a file that needs
-more is refused.
+A pickle is a program. ``torch.load(weights_only=True)`` rebuilds only tensors and plain containers; objects of other
+classes are data without code.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from zipfile import ZipFile
 import typer
 
 from unrolled.atomic_write import atomic_write
+from unrolled.cli.objects_as_data import load_objects_as_data
 from unrolled.cli.output_file import check_new
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.report.formatting import harmless, visible
@@ -48,7 +49,8 @@ def convert(
     if source.exists() and target.exists() and source.samefile(target):
         raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")
     check_new(target, force, ".safetensors")
-    found, left_out = find_state_dict(read_checkpoint(source), key)
+    checkpoint, classes = read_checkpoint(source)
+    found, left_out = find_state_dict(checkpoint, key)
     from safetensors.torch import save
 
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
@@ -56,10 +58,12 @@ def convert(
     typer.echo(f"{visible(str(target))}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
     if left_out:
         typer.echo(f"left out: {harmless(', '.join(left_out))}")
+    if classes:
+        typer.echo(f"objects of {harmless(_first(classes))} were read as data, without their code")
 
 
-def read_checkpoint(path: Path) -> object:
-    """Load a file of ``torch.save``; refuse everything but tensors and plain containers."""
+def read_checkpoint(path: Path) -> tuple[object, list[str]]:
+    """Load a file of ``torch.save``, and name the classes whose objects were read as data."""
     if not path.exists():
         raise FileError(f"{path}: cannot be read: No such file or directory")
     import torch
@@ -73,38 +77,57 @@ def read_checkpoint(path: Path) -> object:
     if foreign is not None:
         raise DataError(foreign)
     _refuse_program(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what torch says of a foreign pickle is in the error
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True), []
+        except OSError as error:
+            raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except Exception:  # foreign bytes make the reader of pickles raise errors of many kinds
+            return _with_objects_as_data(path)
+
+
+def _with_objects_as_data(path: Path) -> tuple[object, list[str]]:
+    names = _classes(path)
+    if "torch.ScriptObject" in names and all(name.startswith("torch.") for name in names):
+        raise DataError(
+            f"{path} holds packed weights of a quantised model; convert the model that it was quantised from"
+        )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what torch says of a foreign pickle is in the error
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # foreign bytes make the reader of pickles raise errors of many kinds
-        raise DataError(_why_refused(path)) from error
+        found = load_objects_as_data(path, names)
+    except Exception as error:  # as above, and a class may need more than attributes
+        raise DataError(_why_refused(path, names)) from error
+    if not isinstance(found, Mapping) or not any(tensors for _, _, tensors in _mappings(found)):
+        raise DataError(_why_refused(path, names))
+    return found, names
 
 
-def _why_refused(path: Path) -> str:
-    """Say which classes a checkpoint holds, which this reader does not load, or that the file is none."""
+def _classes(path: Path) -> list[str]:
+    """List the classes and functions that a checkpoint names and this reader does not load, a user's own first."""
     from torch.serialization import get_unsafe_globals_in_checkpoint
 
     try:
-        names = sorted(get_unsafe_globals_in_checkpoint(path))  # takes the pickle apart and runs nothing of it
+        names = get_unsafe_globals_in_checkpoint(path)  # takes the pickle apart and runs nothing of it
     except Exception:  # no archive, or foreign bytes in one
-        names = []
+        return []
+    return sorted(names, key=lambda name: (name.startswith("torch."), name))
+
+
+def _why_refused(path: Path, names: list[str]) -> str:
     if not names:
         return (
             f"{path} is truncated, no checkpoint, or contains more than tensors, which could run code; "
             "expected the file of torch.save(model.state_dict(), path)"
         )
-    if "torch.ScriptObject" in names and all(name.startswith("torch.") for name in names):
-        return f"{path} holds packed weights of a quantised model; convert the model that it was quantised from"
-    names.sort(key=lambda name: name.startswith("torch."))  # the user's own classes say most
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (
-        f"{path} holds more than tensors: objects of {names[0]}{more}, which could run code; if you trust it, load it "
+        f"{path} holds more than tensors: objects of {_first(names)}, which could run code; if you trust it, load it "
         f"by torch.load({str(path)!r}, weights_only=False), write the weights alone, torch.save(model.state_dict(), "
         "'weights.pt'), and convert that file"
     )
+
+
+def _first(names: list[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def _refuse_program(path: Path) -> None:
