@@ -188,6 +188,14 @@ def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, wha
 
 
 @safe
+def test_a_mapping_that_holds_itself_is_refused(unrolled: Command, tmp_path: Path) -> None:
+    state: dict[str, object] = {"w": torch.ones(2)}
+    state["itself"] = state
+    torch.save(state, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, "each within the next")
+
+
+@safe
 @pytest.mark.parametrize(
     ("tensors", "expected"),
     [

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["convert", "find_state_dict", "read_checkpoint"]
 
 _ITSELF = "."  # the key of the outermost mapping
+_DEEPEST = 100  # a mapping may hold itself
 SAFE = "2.10"  # the first torch whose weights_only=True lets no code run
 
 _PROGRAMS = {
@@ -175,6 +176,10 @@ def _mappings(
     """Walk through a mapping and those within it: path, depth and tensors of each; what the file holds has depth 1."""
     from torch import Tensor
 
+    if depth > _DEEPEST:
+        raise DataError(
+            f"the checkpoint has more than {_DEEPEST} mappings, each within the next; expected a state dict"
+        )
     # tensors of the file itself and of the mappings beside them are equally likely
     yield path, max(1, depth), {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
     for name, value in mapping.items():
