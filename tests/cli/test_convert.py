@@ -39,6 +39,8 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         lambda state: {"model": state, "optimizer": {"lr": 0.1}},
         lambda state: {"checkpoint": {"model": state, "epoch": 3}},
         lambda state: {"model": state, "optimizer": {"state": {0: {"exp_avg": torch.ones(2)}}, "lr": 0.1}},
+        lambda state: [state, {"state": {0: {"exp_avg": torch.ones(2)}}, "lr": 0.1}],
+        lambda state: {"epoch": 3, "networks": (state,)},
     ],
     ids=[
         "bare",
@@ -48,6 +50,8 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         "under another name",
         "two levels down",
         "beside an optimiser",
+        "in a list",
+        "in a tuple within",
     ],
 )
 def test_the_state_dict_is_found(unrolled: Command, tmp_path: Path, wrap: Callable[..., object]) -> None:

@@ -75,6 +75,9 @@ def test_a_whole_model_becomes_its_state_dict(unrolled: Command, tmp_path: Path,
     found, out = converted(unrolled, tmp_path, {"model": model, "optimizer": torch.optim.Adam(model.parameters())})
     assert_same(found, model.state_dict())
     assert "left out: optimizer" in out
+    found, out = converted(unrolled, tmp_path, [model, nn.CrossEntropyLoss(), torch.optim.Adam(model.parameters())])
+    assert_same(found, model.state_dict())
+    assert "left out: 1, 2" in out
 
 
 def test_what_stands_beside_the_weights_does_not_matter(unrolled: Command, tmp_path: Path) -> None:
@@ -154,7 +157,7 @@ def test_a_second_pickle_in_the_archive_is_not_run(unrolled: Command, tmp_path: 
     ("what", "named"),
     [
         ({"w": np.ones(2)}, "numpy._core.multiarray._reconstruct and 2 more"),
-        ([nn.Linear(2, 2)], "torch.nn.modules.linear.Linear, which"),
+        ([nn.ReLU()], "torch.nn.modules.activation.ReLU, which"),
     ],
 )
 def test_a_checkpoint_without_weights_is_refused_by_the_classes_in_it(

@@ -95,7 +95,7 @@ def _with_objects_as_data(path: Path) -> tuple[object, list[str]]:
             f"{path} holds packed weights of a quantised model; convert the model that it was quantised from"
         )
     try:
-        found = load_objects_as_data(path, names)
+        found = _by_name(load_objects_as_data(path, names))
     except Exception as error:  # as above, and a class may need more than attributes
         raise DataError(_why_refused(path, names)) from error
     if not isinstance(found, Mapping) or not any(tensors for _, _, tensors in _mappings(found)):
@@ -150,8 +150,10 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
     """Find the state dict in a checkpoint: the mapping itself, or the one mapping of tensors inside it.
 
     Returns the tensors by name, and the names of all other entries. ``key`` names the entry if there are several: its
-    names from the outside in, joined by dots; a dot alone is the mapping itself.
+    names from the outside in, joined by dots; a dot alone is the mapping itself. An entry of a list is named by its
+    index.
     """
+    checkpoint = _by_name(checkpoint)
     if not isinstance(checkpoint, Mapping):
         raise DataError(f"the file holds a {type(checkpoint).__name__}; expected a state dict: tensors by name")
     mappings = [(path or _ITSELF, depth, tensors) for path, depth, tensors in _mappings(checkpoint) if tensors]
@@ -170,6 +172,13 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
     return entries[chosen], _left_out(checkpoint, "" if chosen == _ITSELF else chosen, entries[chosen])
 
 
+def _by_name(value: object) -> object:
+    """Make a mapping of a list of mappings, as of a model and its optimiser."""
+    if isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+        return {str(index): each for index, each in enumerate(value)}
+    return value
+
+
 def _mappings(
     mapping: Mapping[str, object], path: str = "", depth: int = 0
 ) -> Iterator[tuple[str, int, dict[str, Tensor]]]:
@@ -182,7 +191,8 @@ def _mappings(
         )
     # tensors of the file itself and of the mappings beside them are equally likely
     yield path, max(1, depth), {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
-    for name, value in mapping.items():
+    for name, each in mapping.items():
+        value = _by_name(each)
         if isinstance(value, Mapping):
             yield from _mappings(value, f"{path}.{name}" if path else str(name), depth + 1)
 
@@ -190,8 +200,8 @@ def _mappings(
 def _left_out(mapping: Mapping[str, object], chosen: str, tensors: Mapping[str, object], path: str = "") -> list[str]:
     """Name the entries beside the chosen one, and those in it that are no tensors."""
     found = []
-    for name, value in mapping.items():
-        place = f"{path}.{name}" if path else str(name)
+    for name, each in mapping.items():
+        place, value = f"{path}.{name}" if path else str(name), _by_name(each)
         if path == chosen:
             found += [] if name in tensors else [place]
         elif isinstance(value, Mapping) and (place == chosen or chosen.startswith(f"{place}.")):

@@ -50,6 +50,8 @@ def load_objects_as_data(path: Path, names: list[str]) -> object:
 
 
 def _with_state_dicts(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return [_with_state_dicts(each) for each in value]
     if not isinstance(value, Mapping):
         return value
     attributes = getattr(value, "__dict__", {})
