@@ -68,6 +68,7 @@ def test_what_is_left_out_is_named(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"epoch": 3, "weights": {"w": torch.ones(2), "step": 7}}, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
     assert "left out: epoch, weights.step" in done.out
+    assert "m.safetensors: 1 tensor, 2 numbers" in done.out
     state = {"a": torch.ones(1), "b": {"c": {"d": torch.ones(2)}}, "e": 1}
     torch.save(state, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "n.safetensors", "--key", "b.c")

@@ -97,5 +97,5 @@ def test_bytes_that_are_not_text_and_files_that_are_not_there(tmp_path: Path) ->
     with pytest.raises(FileError, match="cannot be read"):
         WordList.load(path)
     path.write_bytes(b"good\n\xff\n")
-    with pytest.raises(DataError, match="byte 5 is not"):
+    with pytest.raises(DataError, match=r"a word a line.*byte 5 is not UTF-8"):
         WordList.load(path)

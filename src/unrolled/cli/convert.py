@@ -18,7 +18,7 @@ from unrolled.atomic_write import atomic_write
 from unrolled.cli.objects_as_data import load_objects_as_data
 from unrolled.cli.output_file import check_new
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.report.formatting import harmless, visible
+from unrolled.report.formatting import counted, harmless, visible
 from unrolled.weights.foreign_file import describe_foreign
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def convert(
 
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
     atomic_write(target, save(tensors), new=not force)
-    typer.echo(f"{visible(str(target))}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
+    total = sum(tensor.numel() for tensor in tensors.values())
+    typer.echo(f"{visible(str(target))}: {counted(len(tensors), 'tensor')}, {counted(total, 'number')}")
     if left_out:
         typer.echo(f"left out: {harmless(', '.join(left_out))}")
     if classes:

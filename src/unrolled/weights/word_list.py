@@ -48,7 +48,10 @@ class WordList:
         except OSError as error:
             raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
-            raise DataError(f"{path}: expected UTF-8 text; byte {error.start} is not") from error
+            raise DataError(
+                f"{path}: expected UTF-8 text, a word a line in the order of the embedding's rows, or JSON; byte "
+                f"{error.start} is not UTF-8"
+            ) from error
         indices = _indices(_parse(text, path), path)
         if unknown_word is None:
             unknown_word = next((word for word in UNKNOWN_WORDS if word in indices), None)
