@@ -51,6 +51,8 @@ def test_members_are_the_public_concrete_classes(registry):
     found, _ = registry
     assert found.names() == ("cat", "tiger")
     assert found.get("tiger")().sound() == "miaow"
+    with pytest.raises(UnknownNameError, match="unknown animal 'TIGER'; did you mean 'tiger'"):
+        found.get("TIGER")
     with pytest.raises(UnknownNameError, match="unknown animal 'tigre'; did you mean 'tiger'"):
         found.get("tigre")
 

@@ -90,12 +90,17 @@ class ShapeError(UsageError):
     """The shapes of tensors do not fit together."""
 
 
+def _nearest(name: str, names: list[str]) -> list[str]:
+    same = [each for each in names if each.lower() == name.lower()]
+    return same or difflib.get_close_matches(name, names, n=1)
+
+
 class UnknownNameError(UsageError):
     """A name is unknown; the message offers the nearest known one."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(set(known))
-        near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
+        near = _nearest(name, names) if isinstance(name, str) else []
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         listed = f"expected one of: {', '.join(names[:_NAMED])}{more}" if names else "there is none"
         hint = f"did you mean {near[0]!r}?" if near else listed

@@ -39,6 +39,8 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         lambda state: {"model": state, "optimizer": {"lr": 0.1}},
         lambda state: {"checkpoint": {"model": state, "epoch": 3}},
         lambda state: {"model": state, "optimizer": {"state": {0: {"exp_avg": torch.ones(2)}}, "lr": 0.1}},
+        lambda state: [state, {"state": {0: {"exp_avg": torch.ones(2)}}, "lr": 0.1}],
+        lambda state: {"epoch": 3, "networks": (state,)},
     ],
     ids=[
         "bare",
@@ -48,6 +50,8 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         "under another name",
         "two levels down",
         "beside an optimiser",
+        "in a list",
+        "in a tuple within",
     ],
 )
 def test_the_state_dict_is_found(unrolled: Command, tmp_path: Path, wrap: Callable[..., object]) -> None:
@@ -64,6 +68,7 @@ def test_what_is_left_out_is_named(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"epoch": 3, "weights": {"w": torch.ones(2), "step": 7}}, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors")
     assert "left out: epoch, weights.step" in done.out
+    assert "m.safetensors: 1 tensor, 2 numbers" in done.out
     state = {"a": torch.ones(1), "b": {"c": {"d": torch.ones(2)}}, "e": 1}
     torch.save(state, tmp_path / "m.pt")
     done = unrolled("convert", tmp_path / "m.pt", tmp_path / "n.safetensors", "--key", "b.c")
@@ -138,33 +143,6 @@ def test_a_pickle_with_code_in_it_is_refused_and_not_run(unrolled: Command, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
 
 
-class Own(nn.Linear):
-    """A model of a user's own class."""
-
-
-@safe
-@pytest.mark.parametrize(
-    ("what", "named"),
-    [
-        (nn.Linear(2, 2), "torch.nn.modules.linear.Linear, which"),
-        (nn.Sequential(Own(2, 2)), "test_convert.Own and 1 more"),
-        ({"state_dict": {"w": torch.ones(2)}, "args": Namespace(lr=0.1)}, "argparse.Namespace, which"),
-    ],
-)
-def test_what_a_checkpoint_holds_beside_tensors_is_named_and_the_advice_works(
-    unrolled: Command, tmp_path: Path, what: object, named: str
-) -> None:
-    path = tmp_path / "it's.pt"
-    torch.save(what, path)
-    done = unrolled("convert", path, tmp_path / "m.safetensors")
-    done.assert_refused(65, named, f"torch.load({str(path)!r}, weights_only=False)", "torch.save(model.state_dict(), ")
-    loaded = torch.load(path, weights_only=False)
-    weights = loaded["state_dict"] if isinstance(loaded, dict) else loaded.state_dict()
-    torch.save(weights, tmp_path / "weights.pt")
-    assert unrolled("convert", tmp_path / "weights.pt", tmp_path / "m.safetensors").status == 0
-    assert_holds(tmp_path / "m.safetensors", dict(weights))
-
-
 @safe
 def test_a_foreign_pickle_is_refused_in_one_line(unrolled: Command, tmp_path: Path) -> None:
     (tmp_path / "m.pkl").write_bytes(pickle.dumps({"w": [1, Namespace(lr=0.1)]}, protocol=4))
@@ -215,6 +193,14 @@ def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, wha
 
 
 @safe
+def test_a_mapping_that_holds_itself_is_refused(unrolled: Command, tmp_path: Path) -> None:
+    state: dict[str, object] = {"w": torch.ones(2)}
+    state["itself"] = state
+    torch.save(state, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, "each within the next")
+
+
+@safe
 @pytest.mark.parametrize(
     ("tensors", "expected"),
     [
@@ -222,6 +208,8 @@ def test_what_holds_no_weights_is_refused(unrolled: Command, tmp_path: Path, wha
         ({"model": {0: torch.ones(2)}}, "m.pt: the key of a tensor is 0; expected names"),
         ({"w": torch.ones(2, dtype=torch.complex128)}, "w is a tensor of a kind that safetensors does not hold (c"),
         ({"a": torch.ones(2), "w": torch.ones(2, device="meta")}, "hold (float32, strided, meta)"),
+        ({"__metadata__": torch.ones(2)}, "key of a tensor is '__metadata__', which a safetensors file cannot hold"),
+        ({"\ud800": torch.ones(2)}, "which a safetensors file cannot hold; rename it"),
     ],
 )
 def test_tensors_without_a_place_in_safetensors_are_refused_by_name(
@@ -230,6 +218,12 @@ def test_tensors_without_a_place_in_safetensors_are_refused_by_name(
     torch.save(tensors, tmp_path / "m.pt")
     unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(65, expected)
     assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
+
+
+@safe
+def test_a_tensor_that_does_not_fit_into_memory_is_of_no_odd_kind(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"w": torch.ones(1).expand(10**7, 10**7)}, tmp_path / "m.pt")
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "m.safetensors").assert_refused(2, "not enough memory")
 
 
 @safe

@@ -108,5 +108,7 @@ def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> 
 def test_a_vocabulary_that_does_not_fit_is_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
     bare[1].write_text("bad\ngood\n")
     unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(65, "2 words", "[9, 4]")
+    done = unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "--embedding", "emb.weight", "bad")
+    assert "the embedding has 9 rows and the vocabulary 2 words" in " ".join(done.out.split())
     bare[1].unlink()
     unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(74, "vocab.txt")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -26,6 +29,8 @@ def made(folder: Path, name: str) -> Path:
     elif name == "saved":
         path.mkdir()
         (path / "saved_model.pb").write_bytes(b"\x08\x01")
+    elif name.startswith("array"):
+        np.savez(path, w=np.ones(2)) if name.endswith("z") else np.save(path, np.ones(2))
     else:
         path.write_bytes({"weights.bin": b"\x89HDF\r\n\x1a\n"}.get(name, b"\x08\x08\x12\x07pytorch"))
     return path
@@ -39,6 +44,8 @@ FOREIGN = [
     ("graph.pb", "a model of TensorFlow"),
     ("saved", "a model of TensorFlow"),
     ("model.tflite", "a model of TensorFlow Lite"),
+    ("array.npz", "an archive of NumPy"),
+    ("array.npy", "an array of NumPy"),
 ]
 
 
@@ -55,6 +62,21 @@ def test_a_file_of_another_library_is_refused_by_its_kind(
         unrolled(*words).assert_refused(65, f"{name} is {kind},", "PyTorch")
     if not path.is_dir():
         unrolled("explain", path, "a b").assert_refused(65, f"{name} is {kind},")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+            "a pointer of Git LFS.*git lfs pull",
+        ),
+        (gzip.compress(b"weights", mtime=0), "compressed by gzip; give the file that is in it"),
+    ],
+)
+def test_what_stands_for_a_file_is_told_from_one(tmp_path: Path, content: bytes, expected: str) -> None:
+    (tmp_path / "model.safetensors").write_bytes(content)
+    assert re.search(expected, describe_foreign(tmp_path / "model.safetensors") or "")
 
 
 def test_files_of_pytorch_and_damaged_ones_are_not_foreign(tmp_path: Path) -> None:

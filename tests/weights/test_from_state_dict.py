@@ -109,7 +109,7 @@ def test_an_elman_network_does_not_say_its_nonlinearity(tmp_path: Path) -> None:
 
 
 def test_a_nonlinearity_is_of_no_use_to_a_gru(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="those of a GRU"):
+    with pytest.raises(UsageError, match=r"these are weights of torch\.nn\.GRU"):
         load_classifier(saved(tmp_path, Owner(nn.GRU)), words=WORDS, nonlinearity="relu")
 
 
@@ -130,6 +130,27 @@ def test_a_choice_of_embeddings_is_asked_for_not_made(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"second\.weight, words\.weight; name one with --embedding"):
         load_classifier(path, words=WORDS)
     assert_same(owner, path, embedding="words.weight", head="out.weight")
+
+
+def test_a_head_with_the_weights_of_the_embedding_is_named(tmp_path: Path) -> None:
+    owner = Owner(nn.LSTM, proj_size=SIZE)
+    owner.out = nn.Linear(SIZE, WORDS, bias=False)
+    owner.out.weight = owner.words.weight
+    path = saved(tmp_path, owner, out__weight=None)
+    with pytest.raises(DataError, match=r"no head of 5 columns.*give --head words.weight"):
+        load_classifier(path, words=WORDS)
+    assert_same(owner, path, head="words.weight")
+    with pytest.raises(UsageError, match=r"--head body.core.weight_hh_l0: no such tensor"):
+        load_classifier(path, words=WORDS, head="body.core.weight_hh_l0")
+
+
+@pytest.mark.parametrize("flag", ["head", "embedding"])
+def test_a_tensor_that_is_named_and_does_not_fit_is_shown(tmp_path: Path, flag: str) -> None:
+    path = saved(tmp_path, Owner(nn.GRU), other__weight=torch.zeros(2, 9))
+    with pytest.raises(
+        UsageError, match=rf"--{flag} other.weight: float32 of shape \[2, 9\]; expected .* of \d columns"
+    ):
+        load_classifier(path, words=WORDS, **{flag: "other.weight"})
 
 
 def test_a_choice_of_recurrent_networks_is_asked_for_not_made(tmp_path: Path) -> None:
@@ -164,7 +185,12 @@ def test_a_part_that_would_be_left_out_is_named(tmp_path: Path) -> None:
         ({"body__core__weight_hh_l0": torch.zeros(18, 6, dtype=torch.int64)}, "expected a floating-point"),
         ({"body__core__weight_hr_l0": torch.zeros(2, 6)}, "only an LSTM has a projection"),
         ({"body__core__weight_hh_l7": torch.zeros(18, 6)}, "is missing beside"),
-        ({"out__bias": torch.zeros(2)}, "out.bias does not fit out.weight: expected 3 numbers"),
+        (
+            {"body__core__bias_hh_l0": torch.zeros(18, dtype=torch.int8)},
+            "bias_hh_l0 holds int8; expected floating-point",
+        ),
+        ({"out__bias": torch.zeros(2)}, "out.bias does not fit out.weight: expected 3 floating-point numbers"),
+        ({"out__bias": torch.zeros(3, dtype=torch.int32)}, "out.bias does not fit out.weight: expected 3 floating"),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(tmp_path: Path, changes: dict[str, Tensor | None], expected: str) -> None:
@@ -175,6 +201,19 @@ def test_tensors_that_do_not_fit_are_named(tmp_path: Path, changes: dict[str, Te
 def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"the vocabulary has 10 words.*words.weight \[11, 5\]"):
         load_classifier(saved(tmp_path, Owner(nn.GRU)), words=10)
+
+
+def test_an_embedding_that_is_named_may_have_more_rows_than_there_are_words(tmp_path: Path) -> None:
+    owner = Owner(nn.GRU)
+    path = saved(tmp_path, owner)
+    tokens = torch.tensor([[1, 9, 0]])
+    opened = load_classifier(path, words=WORDS - 1, embedding="words.weight").model
+    torch.testing.assert_close(opened(tokens), owner(tokens))
+    with pytest.raises(DataError, match=r"the last rows alone have none, give --embedding words\.weight"):
+        load_classifier(path, words=WORDS - 1)
+    with pytest.raises(DataError, match="the vocabulary has 12 words") as refused:
+        load_classifier(path, words=WORDS + 1, embedding="words.weight")
+    assert "--embedding" not in str(refused.value)
 
 
 def test_a_file_without_a_recurrent_network_is_refused(tmp_path: Path) -> None:

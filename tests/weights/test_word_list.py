@@ -65,7 +65,14 @@ def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
         ("vocab.json", '{"a": 0, "b": 1, "a": 2}', r"the word 'a' 2 times \(indices 0, 2\)"),
         ("vocab.json", '{"a": 100000000000000000000}', "beyond 64 bits"),
         ("vocab.json", '{"word2idx": {"a": 0}}', r'found a map that begins with "word2idx": {…}'),
-        ("vocab.json", '[["a", 0]]', r"found a list that begins with \[…\]"),
+        ("vocab.json", '[["a", 0]]', r"found a list with \[…\] at index 0"),
+        ("vocab.json", '["a", null, "b"]', "found a list with null at index 1"),
+        ("vocab.txt", '["a", "b"]', "expected one word a line.*from a file whose name ends in .json"),
+        (
+            "vocab",
+            '{\n "a": 0,\n "b": 1,\n "c": 2\n}',
+            "expected one word a line.*from a file whose name ends in .json",
+        ),
         ("vocab.json", '{"a": 0, "b": 0}', "used once"),
         ("vocab.json", '{"a": -1}', "not below 0"),
         ("vocab.json", '{"a": "0"}', "a map from words to indices"),
@@ -90,5 +97,5 @@ def test_bytes_that_are_not_text_and_files_that_are_not_there(tmp_path: Path) ->
     with pytest.raises(FileError, match="cannot be read"):
         WordList.load(path)
     path.write_bytes(b"good\n\xff\n")
-    with pytest.raises(DataError, match="byte 5 is not"):
+    with pytest.raises(DataError, match=r"a word a line.*byte 5 is not UTF-8"):
         WordList.load(path)

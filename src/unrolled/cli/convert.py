@@ -1,7 +1,7 @@
 """``unrolled convert``: read a pickled checkpoint for the tensors in it. No other part of the package reads a pickle.
 
-A pickle is a program. ``torch.load(weights_only=True)`` rebuilds only tensors and plain containers; a file that needs
-more is refused.
+A pickle is a program. ``torch.load(weights_only=True)`` rebuilds only tensors and plain containers; objects of other
+classes are data without code.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from zipfile import ZipFile
 import typer
 
 from unrolled.atomic_write import atomic_write
+from unrolled.cli.objects_as_data import load_objects_as_data
 from unrolled.cli.output_file import check_new
 from unrolled.errors import DataError, FileError, UsageError, kind_of
-from unrolled.report.formatting import harmless, visible
+from unrolled.report.formatting import counted, harmless, visible
 from unrolled.weights.foreign_file import describe_foreign
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["convert", "find_state_dict", "read_checkpoint"]
 
 _ITSELF = "."  # the key of the outermost mapping
+_DEEPEST = 100  # a mapping may hold itself
 SAFE = "2.10"  # the first torch whose weights_only=True lets no code run
 
 _PROGRAMS = {
@@ -48,18 +50,22 @@ def convert(
     if source.exists() and target.exists() and source.samefile(target):
         raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")
     check_new(target, force, ".safetensors")
-    found, left_out = find_state_dict(read_checkpoint(source), key)
+    checkpoint, classes = read_checkpoint(source)
+    found, left_out = find_state_dict(checkpoint, key)
     from safetensors.torch import save
 
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
     atomic_write(target, save(tensors), new=not force)
-    typer.echo(f"{visible(str(target))}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} numbers")
+    total = sum(tensor.numel() for tensor in tensors.values())
+    typer.echo(f"{visible(str(target))}: {counted(len(tensors), 'tensor')}, {counted(total, 'number')}")
     if left_out:
         typer.echo(f"left out: {harmless(', '.join(left_out))}")
+    if classes:
+        typer.echo(f"objects of {harmless(_first(classes))} were read as data, without their code")
 
 
-def read_checkpoint(path: Path) -> object:
-    """Load a file of ``torch.save``; refuse everything but tensors and plain containers."""
+def read_checkpoint(path: Path) -> tuple[object, list[str]]:
+    """Load a file of ``torch.save``, and name the classes whose objects were read as data."""
     if not path.exists():
         raise FileError(f"{path}: cannot be read: No such file or directory")
     import torch
@@ -73,38 +79,57 @@ def read_checkpoint(path: Path) -> object:
     if foreign is not None:
         raise DataError(foreign)
     _refuse_program(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what torch says of a foreign pickle is in the error
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True), []
+        except OSError as error:
+            raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except Exception:  # foreign bytes make the reader of pickles raise errors of many kinds
+            return _with_objects_as_data(path)
+
+
+def _with_objects_as_data(path: Path) -> tuple[object, list[str]]:
+    names = _classes(path)
+    if "torch.ScriptObject" in names and all(name.startswith("torch.") for name in names):
+        raise DataError(
+            f"{path} holds packed weights of a quantised model; convert the model that it was quantised from"
+        )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what torch says of a foreign pickle is in the error
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # foreign bytes make the reader of pickles raise errors of many kinds
-        raise DataError(_why_refused(path)) from error
+        found = _by_name(load_objects_as_data(path, names))
+    except Exception as error:  # as above, and a class may need more than attributes
+        raise DataError(_why_refused(path, names)) from error
+    if not isinstance(found, Mapping) or not any(tensors for _, _, tensors in _mappings(found)):
+        raise DataError(_why_refused(path, names))
+    return found, names
 
 
-def _why_refused(path: Path) -> str:
-    """Say which classes a checkpoint holds, which this reader does not load, or that the file is none."""
+def _classes(path: Path) -> list[str]:
+    """List the classes and functions that a checkpoint names and this reader does not load, a user's own first."""
     from torch.serialization import get_unsafe_globals_in_checkpoint
 
     try:
-        names = sorted(get_unsafe_globals_in_checkpoint(path))  # takes the pickle apart and runs nothing of it
+        names = get_unsafe_globals_in_checkpoint(path)  # takes the pickle apart and runs nothing of it
     except Exception:  # no archive, or foreign bytes in one
-        names = []
+        return []
+    return sorted(names, key=lambda name: (name.startswith("torch."), name))
+
+
+def _why_refused(path: Path, names: list[str]) -> str:
     if not names:
         return (
             f"{path} is truncated, no checkpoint, or contains more than tensors, which could run code; "
             "expected the file of torch.save(model.state_dict(), path)"
         )
-    if "torch.ScriptObject" in names and all(name.startswith("torch.") for name in names):
-        return f"{path} holds packed weights of a quantised model; convert the model that it was quantised from"
-    names.sort(key=lambda name: name.startswith("torch."))  # the user's own classes say most
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (
-        f"{path} holds more than tensors: objects of {names[0]}{more}, which could run code; if you trust it, load it "
+        f"{path} holds more than tensors: objects of {_first(names)}, which could run code; if you trust it, load it "
         f"by torch.load({str(path)!r}, weights_only=False), write the weights alone, torch.save(model.state_dict(), "
         "'weights.pt'), and convert that file"
     )
+
+
+def _first(names: list[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def _refuse_program(path: Path) -> None:
@@ -126,8 +151,10 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
     """Find the state dict in a checkpoint: the mapping itself, or the one mapping of tensors inside it.
 
     Returns the tensors by name, and the names of all other entries. ``key`` names the entry if there are several: its
-    names from the outside in, joined by dots; a dot alone is the mapping itself.
+    names from the outside in, joined by dots; a dot alone is the mapping itself. An entry of a list is named by its
+    index.
     """
+    checkpoint = _by_name(checkpoint)
     if not isinstance(checkpoint, Mapping):
         raise DataError(f"the file holds {kind_of(checkpoint)}; expected a state dict: tensors by name")
     mappings = [(path or _ITSELF, depth, tensors) for path, depth, tensors in _mappings(checkpoint) if tensors]
@@ -146,15 +173,27 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
     return entries[chosen], _left_out(checkpoint, "" if chosen == _ITSELF else chosen, entries[chosen])
 
 
+def _by_name(value: object) -> object:
+    """Make a mapping of a list of mappings, as of a model and its optimiser."""
+    if isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+        return {str(index): each for index, each in enumerate(value)}
+    return value
+
+
 def _mappings(
     mapping: Mapping[str, object], path: str = "", depth: int = 0
 ) -> Iterator[tuple[str, int, dict[str, Tensor]]]:
     """Walk through a mapping and those within it: path, depth and tensors of each; what the file holds has depth 1."""
     from torch import Tensor
 
+    if depth > _DEEPEST:
+        raise DataError(
+            f"the checkpoint has more than {_DEEPEST} mappings, each within the next; expected a state dict"
+        )
     # tensors of the file itself and of the mappings beside them are equally likely
     yield path, max(1, depth), {name: value for name, value in mapping.items() if isinstance(value, Tensor)}
-    for name, value in mapping.items():
+    for name, each in mapping.items():
+        value = _by_name(each)
         if isinstance(value, Mapping):
             yield from _mappings(value, f"{path}.{name}" if path else str(name), depth + 1)
 
@@ -162,8 +201,8 @@ def _mappings(
 def _left_out(mapping: Mapping[str, object], chosen: str, tensors: Mapping[str, object], path: str = "") -> list[str]:
     """Name the entries beside the chosen one, and those in it that are no tensors."""
     found = []
-    for name, value in mapping.items():
-        place = f"{path}.{name}" if path else str(name)
+    for name, each in mapping.items():
+        place, value = f"{path}.{name}" if path else str(name), _by_name(each)
         if path == chosen:
             found += [] if name in tensors else [place]
         elif isinstance(value, Mapping) and (place == chosen or chosen.startswith(f"{place}.")):
@@ -180,17 +219,29 @@ def _plain(source: Path, name: object, tensor: Tensor) -> Tensor:
 
     if not isinstance(name, str):
         raise DataError(f"{source}: the key of a tensor is {name!r}; expected names, as in a state dict")
+    if name == "__metadata__" or not _is_text(name):
+        raise DataError(f"{source}: the key of a tensor is {name!r}, which a safetensors file cannot hold; rename it")
+    held = not tensor.is_nested
     try:
-        dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
-        plain = dense.clone().contiguous()
-        save({name: plain.flatten()[:0]})  # fails if the format has no such type
-    except (KeyError, NotImplementedError, RuntimeError):
+        save({name: torch.empty(0, dtype=tensor.dtype, device=tensor.device)})  # fails if the format has no such type
+    except (KeyError, NotImplementedError):
+        held = False
+    if not held:
         kind = f"{tensor.dtype}, {tensor.layout}, {tensor.device.type}".replace("torch.", "")
         raise DataError(
             f"{source}: {name} is a tensor of a kind that safetensors does not hold ({kind}); "
             "expected plain numbers, such as float32"
-        ) from None
-    return plain
+        )
+    dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
+    return dense.clone().contiguous()
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _listed(names: Mapping[str, object]) -> str:

@@ -125,7 +125,7 @@ def explain(
     vocab: Annotated[Path | None, _weights_option(_VOCABULARY)] = None,
     unk: Annotated[str | None, _weights_option("The word for unknown words.")] = None,
     rnn: Annotated[str | None, _weights_option("Prefix of the recurrent network's tensors.")] = None,
-    embedding: Annotated[str | None, _weights_option("Name of the embedding tensor.")] = None,
+    embedding: Annotated[str | None, _weights_option("The embedding's name; it may have more rows than words.")] = None,
     head: Annotated[str | None, _weights_option("Name of the head's weight matrix.")] = None,
     nonlinearity: Annotated[str | None, _weights_option("tanh or relu, for an Elman network.")] = None,
 ) -> None:

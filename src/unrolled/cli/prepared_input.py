@@ -202,6 +202,8 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
     )
     marks = words.marks if isinstance(words, Tokenizer) else ()
     left_out = (f"without the tokenizer's marks {' '.join(marks)}, which the model may have read",) if marks else ()
+    rows = loaded.model.embedding.num_embeddings
+    more = (f"the embedding has {rows:,} rows and the vocabulary {len(words):,} words",) if rows > len(words) else ()
     unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
 
     def prepare(sentence: str) -> PreparedInput:
@@ -218,7 +220,7 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
             inputs=(torch.tensor([indices]),),
             tokens=mark_unknown(tokens, unknown),
             labels=(),
-            notes=(_BUILT, *left_out, *unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
+            notes=(_BUILT, *left_out, *more, *unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
         )
 
     return prepare

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
@@ -10,14 +11,26 @@ __all__ = ["IN_PYTHON", "describe_foreign"]
 
 IN_PYTHON = "a model of another form is explained in Python: unrolled.explain(model, tokens)"
 
-_STARTS = {b"\x89HDF\r\n\x1a\n": "an HDF5 file, as Keras writes"}
+_STARTS = {b"\x89HDF\r\n\x1a\n": "an HDF5 file, as Keras writes", b"\x93NUMPY": "an array of NumPy"}
 _SUFFIXES = {".onnx": "a model of ONNX", ".pb": "a model of TensorFlow", ".tflite": "a model of TensorFlow Lite"}
 _INSIDE = {"model.weights.h5": "a model of Keras"}
+_WRAPPED = {
+    b"version https://git-lfs": "a pointer of Git LFS, which stands for the file; fetch the file: git lfs pull",
+    b"\x1f\x8b": "compressed by gzip; give the file that is in it",
+}
+"""First bytes of what is no file of weights yet: what it is, and what to do."""
 
 
 def describe_foreign(path: str | os.PathLike[str]) -> str | None:
     """Say that a file is of no PyTorch model, and what to do; None where it may be of one, or cannot be read."""
-    kind = _kind(Path(path))
+    path = Path(path)
+    if path.is_dir():
+        kind = "a model of TensorFlow" if (path / "saved_model.pb").is_file() else None
+    else:
+        start = _start(path)
+        if wrapped := _beginning(start, _WRAPPED):
+            return f"{path} is {wrapped}"
+        kind = _beginning(start, _STARTS) or (_inside(path) or _SUFFIXES.get(path.suffix.lower()) if start else None)
     if kind is None:
         return None
     return (
@@ -26,17 +39,19 @@ def describe_foreign(path: str | os.PathLike[str]) -> str | None:
     )
 
 
-def _kind(path: Path) -> str | None:
-    if path.is_dir():
-        return "a model of TensorFlow" if (path / "saved_model.pb").is_file() else None
+def _start(path: Path) -> bytes:
+    """Return the first bytes of a file; none of one that is empty, no file, or cannot be read."""
     if not path.is_file():
-        return None
+        return b""
     try:
         with path.open("rb") as file:
-            start = file.read(8)
+            return file.read(max(map(len, (*_STARTS, *_WRAPPED))))
     except OSError:
-        return None  # the caller reads the file as well, and reports the error
-    return _STARTS.get(start) or _inside(path) or _SUFFIXES.get(path.suffix.lower())
+        return b""  # the caller reads the file as well, and reports the error
+
+
+def _beginning(start: bytes, kinds: Mapping[bytes, str]) -> str | None:
+    return next((kind for begins, kind in kinds.items() if start.startswith(begins)), None)
 
 
 def _inside(path: Path) -> str | None:
@@ -45,4 +60,6 @@ def _inside(path: Path) -> str | None:
             names = {Path(name).name for name in archive.namelist()}
     except (BadZipFile, OSError, ValueError):
         return None
+    if names and all(name.endswith(".npy") for name in names):
+        return "an archive of NumPy"
     return next((kind for name, kind in _INSIDE.items() if name in names), None)

@@ -70,9 +70,9 @@ def load_classifier(
 ) -> LoadedClassifier:
     """Build a classifier from a safetensors file.
 
-    ``words`` is the size of the vocabulary, which must be the number of rows of the embedding. The other arguments name
-    the prefix of the recurrent network, the embedding, the head's matrix, and the non-linearity of an Elman network;
-    they are needed only where the tensors leave a choice.
+    ``words`` is the size of the vocabulary, which must be the number of rows of the embedding; one that is named may
+    have more. The other arguments name the prefix of the recurrent network, the embedding, the head's matrix, and the
+    non-linearity of an Elman network; they are needed only where the tensors leave a choice.
     """
     tensors = read_tensors(path)
     refuse_computed(tensors)
@@ -81,24 +81,24 @@ def load_classifier(
     directions = 2 if network.bidirectional else 1
     state = directions * (network.proj_size or network.hidden_size)
 
-    rest = {name: tensor for name, tensor in tensors.items() if name not in weights.names}
-    table = rest.pop(_find_embedding(rest, embedding, words, network.input_size))
-    name = _find_head(rest, head, state)
-    matrix = rest.pop(name)
-    bias = rest.pop(_bias_name(name), None)
+    around = {name: tensor for name, tensor in tensors.items() if name not in weights.names}
+    words_name = _find_embedding(around, embedding, words, network.input_size)
+    name = _find_head(around, head, state, words_name)
+    matrix, bias = around[name], around.get(_bias_name(name))
+    used = (words_name, name, _bias_name(name))
+    rest = {each: tensor for each, tensor in around.items() if each not in used}
     if rest and head is None:
         raise UsageError(
             f"the file also holds {describe(rest)}; expected only embedding, recurrent network and linear head: "
             f"{IN_PYTHON}. If the others are no part of its output, give --head {name}"
         )
     readout = nn.Linear(state, len(matrix), bias=bias is not None, dtype=matrix.dtype)
-    try:
-        readout.load_state_dict({"weight": matrix} | ({} if bias is None else {"bias": bias}))
-    except RuntimeError:
+    if bias is not None and (bias.shape != matrix.shape[:1] or not bias.is_floating_point()):
         raise DataError(
-            f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} numbers, one for each class"
-        ) from None
-    model = LastStateClassifier(nn.Embedding.from_pretrained(table), network, readout)
+            f"{_bias_name(name)} does not fit {name}: expected {len(matrix)} floating-point numbers, one for each class"
+        )
+    readout.load_state_dict({"weight": matrix} | ({} if bias is None else {"bias": bias}))
+    model = LastStateClassifier(nn.Embedding.from_pretrained(around[words_name]), network, readout)
     return LoadedClassifier(model.eval(), tuple(rest))
 
 
@@ -111,39 +111,55 @@ def _matrices(tensors: Mapping[str, Tensor], columns: int) -> dict[str, Tensor]:
 
 
 def _find_embedding(tensors: Mapping[str, Tensor], key: str | None, words: int, size: int) -> str:
-    fitting = _matrices(_chosen(tensors, key, "--embedding"), size)
+    fitting = _fitting(tensors, key, size, "--embedding", "which the recurrent network reads")
     if not fitting:
         raise DataError(
             f"no embedding of {size} columns, which the recurrent network reads; found {describe(tensors)}; {IN_PYTHON}"
         )
-    exact = [name for name, tensor in fitting.items() if len(tensor) == words]
+    exact = [name for name, tensor in fitting.items() if len(tensor) == words or (key and len(tensor) > words)]
     if not exact:
+        larger = next((name for name, tensor in fitting.items() if len(tensor) > words), None)
+        named = f"; if the last rows alone have none, give --embedding {larger}" if larger else ""
         raise DataError(
             f"the vocabulary has {words} words; expected an embedding of as many rows, found {describe(fitting)}; give "
-            "the words in the order of their rows, and any name for a row without a word"
+            f"the words in the order of their rows, and any name for a row without a word{named}"
         )
     if len(exact) > 1:
         raise UsageError(f"several tensors may be the embedding: {', '.join(exact)}; name one with --embedding")
     return exact[0]
 
 
-def _find_head(tensors: Mapping[str, Tensor], key: str | None, size: int) -> str:
-    fitting = _matrices(_chosen(tensors, key, "--head"), size)
+def _find_head(tensors: Mapping[str, Tensor], key: str | None, size: int, embedding: str) -> str:
+    """Find the head; it is the embedding only where ``key`` says so."""
+    fitting = _fitting(tensors, key, size, "--head", "the length of the last state")
+    if key is not None:
+        return key
+    shared = fitting.pop(embedding, None) is not None
     if not fitting:
+        others = {name: tensor for name, tensor in tensors.items() if name != embedding}
+        tied = f"; if the head has the weights of the embedding, give --head {embedding}" if shared else ""
         raise DataError(
-            f"no head of {size} columns, the length of the last state; found {describe(tensors)}; {IN_PYTHON}"
+            f"no head of {size} columns, the length of the last state; found {describe(others)}; {IN_PYTHON}{tied}"
         )
     if len(fitting) > 1:
         raise UsageError(f"several tensors may be the head: {describe(fitting)}; name one with --head; {IN_PYTHON}")
     return next(iter(fitting))
 
 
-def _chosen(tensors: Mapping[str, Tensor], key: str | None, flag: str) -> Mapping[str, Tensor]:
+def _fitting(tensors: Mapping[str, Tensor], key: str | None, columns: int, flag: str, why: str) -> dict[str, Tensor]:
+    """Return the matrices of so many columns; the one that is named by ``key`` alone, if there is one, must fit."""
     if key is None:
-        return tensors
+        return _matrices(tensors, columns)
     if key not in tensors:
         raise UsageError(f"{flag} {key}: no such tensor; expected one of {describe(tensors)}")
-    return {key: tensors[key]}
+    found = _matrices({key: tensors[key]}, columns)
+    if not found:
+        kind = str(tensors[key].dtype).removeprefix("torch.")
+        raise UsageError(
+            f"{flag} {key}: {kind} of shape {list(tensors[key].shape)}; expected a floating-point matrix of {columns} "
+            f"columns, {why}"
+        )
+    return found
 
 
 def _bias_name(matrix: str) -> str:

@@ -73,10 +73,12 @@ class RecurrentWeights:
         if kind is nn.RNN:
             options["nonlinearity"] = _checked(nonlinearity)
         elif nonlinearity is not None:
-            raise UsageError(f"--nonlinearity is for Elman networks; these weights are those of a {kind.__name__}")
+            raise UsageError(f"--nonlinearity is for Elman networks; these are weights of torch.nn.{kind.__name__}")
         if "weight_hr_l0" in self.tensors:
             if kind is not nn.LSTM:
-                raise DataError(f"{self.prefix}weight_hr_l0: only an LSTM has a projection, this is a {kind.__name__}")
+                raise DataError(
+                    f"{self.prefix}weight_hr_l0: only an LSTM has a projection, this is torch.nn.{kind.__name__}"
+                )
             options["proj_size"] = self._shape("weight_hr_l0")[0]
         network = kind(
             self._shape("weight_ih_l0")[1],
@@ -107,6 +109,9 @@ class RecurrentWeights:
             if name not in expected or name not in self.tensors:
                 word = "missing beside" if name in expected else "not expected beside"
                 raise DataError(f"{self.prefix}{name} is {word} {describe(self.tensors)}")
+            if not self.tensors[name].is_floating_point():
+                kind = str(self.tensors[name].dtype).removeprefix("torch.")
+                raise DataError(f"{self.prefix}{name} holds {kind}; expected floating-point numbers")
             found, wanted = list(self.tensors[name].shape), list(expected[name].shape)
             if found != wanted:
                 raise DataError(f"{self.prefix}{name} has shape {found}; expected {wanted}, to fit the others")

@@ -48,7 +48,10 @@ class WordList:
         except OSError as error:
             raise FileError(f"{path}: cannot be read: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
-            raise DataError(f"{path}: expected UTF-8 text; byte {error.start} is not") from error
+            raise DataError(
+                f"{path}: expected UTF-8 text, a word a line in the order of the embedding's rows, or JSON; byte "
+                f"{error.start} is not UTF-8"
+            ) from error
         indices = _indices(_parse(text, path), path)
         if unknown_word is None:
             unknown_word = next((word for word in UNKNOWN_WORDS if word in indices), None)
@@ -87,10 +90,10 @@ def _parse(text: str, path: Path) -> list[tuple[str, int]]:
         words = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
         odd = [word for word in words if _MORE.fullmatch(word)]
         if 2 * len(odd) > len(words):
-            raise DataError(
-                f"{path}: expected one word a line, found {odd[0][:_SHOWN]!r}; keep the column of the words alone, "
-                "without quotes and spaces"
-            )
+            what = "keep the column of the words alone, without quotes and spaces"
+            if _is_json(text):
+                what = "a JSON list or map is read from a file whose name ends in .json"
+            raise DataError(f"{path}: expected one word a line, found {odd[0][:_SHOWN]!r}; {what}")
         return [(word, index) for index, word in enumerate(words)]
     try:
         found: object = json.loads(text, object_pairs_hook=_Pairs)
@@ -109,6 +112,16 @@ def _parse(text: str, path: Path) -> list[tuple[str, int]]:
     )
 
 
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("[", "{"):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 class _Pairs(list[tuple[str, Any]]):
     """A JSON map, in which a key may occur twice."""
 
@@ -117,7 +130,10 @@ def _described(found: object) -> str:
     if isinstance(found, _Pairs):
         key, value = found[0]
         return f"a map that begins with {json.dumps(key, ensure_ascii=False)[:_SHOWN]}: {_short(value)}"
-    return f"a list that begins with {_short(found[0])}" if isinstance(found, list) else _short(found)
+    if not isinstance(found, list):
+        return _short(found)
+    place, odd = next((place, each) for place, each in enumerate(found) if not isinstance(each, str))
+    return f"a list with {_short(odd)} at index {place}"
 
 
 def _short(value: object) -> str:

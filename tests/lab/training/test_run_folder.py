@@ -115,6 +115,11 @@ def test_a_missing_folder_and_a_folder_of_somebody_elses_are_told_apart(tmp_path
         load_run(tmp_path / "gone")
     with pytest.raises(DataError, match=r"is not a run folder: it has no config\.json"):
         load_run(tmp_path)
+    (tmp_path / "model.pt").touch()
+    with pytest.raises(
+        DataError, match=r"model\.pt is a file, not a run folder.*explain --weights.*unrolled\.explain\("
+    ):
+        load_run(tmp_path / "model.pt")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(DataError, match=r'config\.json is not .* a run: "format" is not "unrolled-run"'):
         load_run(tmp_path)

@@ -263,6 +263,11 @@ def is_run(folder: Path) -> bool:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
+    if folder.is_file():
+        raise DataError(
+            f"{folder} is a file, not a run folder, which `unrolled train` writes; weights of a file are opened by "
+            "unrolled explain --weights, or in Python by unrolled.explain(model, tokens)"
+        )
     if not path.is_file():
         raise DataError(f"{folder} is not a run folder: it has no {CONFIG}")
     config = read_unchecked_json(folder, CONFIG)
