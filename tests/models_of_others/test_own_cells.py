@@ -82,6 +82,14 @@ def test_a_cell_by_hand_has_the_n_grams_of_torchs_cell(kind, make, expansion):
     assert_same(found, unrolled.explain(of_torch(model, kind), IDS, target=1, expansion=expansion))
 
 
+@pytest.mark.parametrize("name", GRUS)
+def test_every_example_of_a_batch_has_its_own_tokens(name):
+    ids = torch.cat([IDS, IDS.flip(1) + 1])
+    for found, own in zip(unrolled.explain_batch(GRUS[name](), ids, target=1), ids.tolist(), strict=True):
+        assert found.tokens == tuple(map(str, own))
+        assert not found.notes
+
+
 def test_a_stack_of_two_is_torchs_stack():
     class Two(nn.Module):
         def __init__(self, low, top):
