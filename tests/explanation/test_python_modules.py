@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -241,6 +243,37 @@ def test_a_model_that_is_compiled_in_place_can_be_checked():
     call = model._compiled_call_impl
     assert [part.opens for part in unrolled.check(model, IDS).parts] == [True, True]
     assert model._compiled_call_impl is call
+
+
+COMPILES_IN_ITS_FORWARD = """
+import sys
+import torch
+import unrolled
+class Recurrence(torch.nn.Module):
+    def __init__(self, compiled):
+        super().__init__()
+        torch.manual_seed(0)
+        self.of_input, self.compiled = torch.nn.Linear(3, 2), compiled
+    def scan(self, a):
+        h = torch.zeros_like(a[:, 0])
+        for each in a.unbind(1):
+            h = each.sigmoid() * h + each
+        return h
+    def forward(self, x):
+        return (torch.compile(self.scan, backend="eager") if self.compiled else self.scan)(self.of_input(x))
+assert "torch._dynamo" not in sys.modules
+x = torch.randn(1, 4, 3)
+found, expected = (unrolled.account(Recurrence(compiled), x, target=1) for compiled in (True, False))
+assert found.closes
+assert torch.equal(found.features["0"], expected.features["0"])
+assert "torch._dynamo" in sys.modules and torch.compile.__module__ == "torch"
+"""
+
+
+def test_what_a_model_compiles_in_its_forward_is_run_as_python():
+    """The first such call loads the compiler, which the tests beside this one have done."""
+    done = subprocess.run([sys.executable, "-c", COMPILES_IN_ITS_FORWARD], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_exported_program_is_refused_with_the_way_round():

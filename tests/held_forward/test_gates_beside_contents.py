@@ -201,6 +201,16 @@ OF_ZEROS = {
     "a convolution": lambda zeros, b: F.conv1d(zeros[..., None], torch.eye(4).to(zeros)[..., None], b)[..., 0],
     "a layer norm": lambda zeros, b: F.layer_norm(zeros, (4,), 1 - b, bias=b),
     "a group norm": lambda zeros, b: F.group_norm(zeros, 2, 1 - b, b),
+    "a product and a sum": lambda zeros, b: zeros @ torch.eye(4).to(zeros) + b,
+    "a sum and a product": lambda zeros, b: b + F.linear(zeros, torch.eye(4).to(zeros)),
+    "columns": lambda zeros, b: (torch.eye(4).to(zeros) @ zeros.T + b[:, None]).T,
+    "vectors": lambda zeros, b: torch.stack([torch.mv(torch.eye(4).to(zeros), each) + b for each in zeros]),
+    "a part of an einsum": lambda zeros, b: (
+        torch.einsum("be,ed->bd", zeros, torch.ones(4, 8).to(zeros)).chunk(2, 1)[1] + b
+    ),
+    "two products": lambda zeros, b: zeros @ torch.eye(4).to(zeros) + zeros @ torch.ones(4, 4).to(zeros) + b,
+    "addmm": lambda zeros, b: torch.addmm(b, zeros, torch.eye(4).to(zeros)),
+    "baddbmm": lambda zeros, b: torch.baddbmm(b[None, None], zeros[None], torch.eye(4).to(zeros)[None])[0],
 }
 
 
@@ -213,7 +223,8 @@ def test_a_gate_shares_its_product_with_a_bias_that_a_layer_gives_for_zeros(laye
     torch.testing.assert_close(found.biases["bias"], ((0.5 + 0.75 * risen) * b).sum(dim=1))
 
 
-def test_a_gate_keeps_its_product_with_a_parameter_that_is_a_factor():
-    model, x = BesideBias(lambda _, b: b), torch.randn(2, 4, dtype=torch.float64)
+@pytest.mark.parametrize("factor", [lambda _, b: b, lambda zeros, b: zeros + b, lambda zeros, b: b.expand_as(zeros)])
+def test_a_gate_keeps_its_product_with_a_parameter_that_is_a_factor(factor):
+    model, x = BesideBias(factor), torch.randn(2, 4, dtype=torch.float64)
     found = unrolled.account(model, x, target=0)
     torch.testing.assert_close(found.features["0"], (torch.sigmoid(x) - 0.5) * model.bias.detach())

@@ -93,6 +93,7 @@ OTHERS = {
     "maximum": plain(lambda z: torch.maximum(z, 0.5 * z.flip(-1) + 0.1)),
     "minimum": plain(lambda z: torch.min(z, torch.full_like(z, 0.1))),
     "group norm": mixed((2, 3), nn.GroupNorm(1, 2)),
+    "softmax": plain(lambda z: F.softmax(3 * z, -1)),
     "log_softmax": plain(lambda z: F.log_softmax(z, -1)),
     "normalize": plain(lambda z: F.normalize(z, dim=-1)),
     "layer norm": (lambda z, own: own(z), nn.LayerNorm(D)),
@@ -128,6 +129,37 @@ def test_of_a_linear_layer_the_secant_is_the_mean_jacobian(name):
     model = model_of(name)
     found, mean = (unrolled.explain(model, SERIES[:1], target=1, expansion=each) for each in ("secant", "path"))
     torch.testing.assert_close(found.token_scores, mean.token_scores, atol=1e-5, rtol=0)
+
+
+WITHOUT_SHIFTS = {
+    "softmax": lambda shift: lambda z: torch.softmax(z + shift(z), -1),
+    "log_softmax": lambda shift: lambda z: torch.log_softmax(z + shift(z), -1),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_SHIFTS)
+def test_what_is_added_to_all_of_its_operand_changes_no_n_gram_of_a_softmax(name):
+    shifts = [torch.zeros_like, lambda z: 2.0 - 15.0 * z[:, :1]]
+    models = [model_with(WITHOUT_SHIFTS[name](shift)) for shift in shifts]
+    found, expected = (unrolled.explain(model, SERIES[:1], target=1).triangle.contributions for model in models)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    of_values = model_with(lambda z: torch.exp(z + shifts[1](z)) * 0.1)  # the control: of exp alone it does
+    assert float((unrolled.explain(of_values, SERIES[:1], target=1).token_scores - found.sum(0)).abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax])
+def test_a_mask_of_minus_infinity_is_one_of_a_large_number(function):
+    def masked(number):
+        mask = torch.tensor([False, True, False, False, True, False])
+        return lambda z: function(z.masked_fill(mask, number), -1).masked_fill(mask, 0.0)
+
+    for expansion in ("secant", "shares"):
+        found, expected = (
+            unrolled.explain(model_with(masked(number)), SERIES[:1], target=1, expansion=expansion)
+            for number in (-torch.inf, -1e6)
+        )
+        assert abs(found.ledger.remainder) < 1e-12
+        torch.testing.assert_close(found.token_scores, expected.token_scores, rtol=0, atol=1e-12)
 
 
 def halves(z):

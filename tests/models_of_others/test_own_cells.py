@@ -82,6 +82,40 @@ def test_a_cell_by_hand_has_the_n_grams_of_torchs_cell(kind, make, expansion):
     assert_same(found, unrolled.explain(of_torch(model, kind), IDS, target=1, expansion=expansion))
 
 
+@pytest.mark.parametrize("name", GRUS)
+def test_every_example_of_a_batch_has_its_own_tokens(name):
+    ids = torch.cat([IDS, IDS.flip(1) + 1])
+    for found, own in zip(unrolled.explain_batch(GRUS[name](), ids, target=1), ids.tolist(), strict=True):
+        assert found.tokens == tuple(map(str, own))
+        assert not found.notes
+
+
+def mapped(**options):
+    torch.manual_seed(0)
+    own = lambda cell: lambda x, h: cell(x[None], h[None])[0]
+    return Loop(OwnGRU(E, D), lambda cell, x, h: torch.vmap(own(cell), **options)(x, h), zero)
+
+
+def test_a_cell_that_is_mapped_over_the_batch_is_that_cell():
+    ids = torch.cat([IDS, IDS.flip(1)])
+    model = mapped()
+    assert [part.opens for part in unrolled.check(model, ids, target=1).parts] == [True, True]
+    plain = gru_in_a_loop()
+    plain.load_state_dict(model.state_dict())
+    expected = unrolled.explain_batch(plain, ids, target=1)
+    for one, other in zip(unrolled.explain_batch(model, ids, target=1), expected, strict=True):
+        assert_same(one, other)
+
+
+def test_a_map_that_may_draw_is_refused_in_one_line_and_check_says_so():
+    model = mapped(randomness="different")
+    with pytest.raises(unrolled.UsageError, match="none of its modules is one step"):
+        unrolled.explain(model, IDS, target=1)
+    *_, whole = unrolled.check(model, IDS, target=1).parts
+    assert not whole.opens
+    assert "a torch.vmap that draws random numbers" in whole.why
+
+
 def test_a_stack_of_two_is_torchs_stack():
     class Two(nn.Module):
         def __init__(self, low, top):

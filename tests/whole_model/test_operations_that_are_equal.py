@@ -111,6 +111,10 @@ EQUAL = {
         lambda m, h: (m.middle.bias * h.exp()).add_(h),
         lambda m, h: m.middle.bias * h.exp() + h,
     ),
+    "a scatter that reads a part": (
+        lambda _, h: h.scatter(1, torch.tensor([[3]] * len(h)), h).scatter_add(1, torch.tensor([[0, 1]] * len(h)), h),
+        lambda _, h: torch.cat((2.0 * h[:, :2], h[:, 2:3], h[:, :1], h[:, 4:]), 1),
+    ),
     "a sparse buffer that is not read": (lambda _, h: h * 2.0, lambda _, h: h + h),
     "a sparse matrix": (lambda model, h: (model.sparse @ h.T).T, lambda model, h: h @ model.dense.T),
     "a matrix by its sparse rows": (lambda model, h: (model.rows @ h.T).T, lambda model, h: h @ model.dense.T),

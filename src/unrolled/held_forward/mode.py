@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.bias_alone import bias_alone
+from unrolled.held_forward.bias_alone import BiasAlone
 from unrolled.held_forward.computed_ids import OF_FIRST, operands_read
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
@@ -112,6 +112,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         self.vectors = TokenVectors(rows, self.positions)
         """Opens what is made of token ids."""
         self.memory = SharedMemory()
+        self.bias_alone = BiasAlone(rows)
         self.gates = Gates(rows)
         self.holds: list[str] = []
         """The operations whose results were held so far."""
@@ -268,7 +269,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             if made is not None and self.vectors.computed.follow(made, operation, args, result):
                 return result
         if isinstance(result, Tensor | tuple | list) and given and not operation.in_place:
-            bias = bias_alone(operation, args, options, given)
+            bias = self.bias_alone.of(operation, args, options, given, result)
             self.rows.inherit(result, operands_read(operation, given) if bias is None else [bias])
             if bias is not None and isinstance(result, Tensor):
                 return self.rows.constant(result)

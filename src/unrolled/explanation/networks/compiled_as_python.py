@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,9 +26,32 @@ def compiled_as_python(model: nn.Module) -> Iterator[None]:
         yield
 
 
-def _eager() -> AbstractContextManager[object]:
-    """Let calls of compiled functions run as Python."""
-    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):  # the second is of torch 2.6
-        return nullcontext()
-    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
-    return stance
+@contextmanager
+def _eager() -> Iterator[None]:
+    """Let calls of compiled functions run as Python, also of those that a model compiles meanwhile."""
+    if not hasattr(torch.compiler, "set_stance"):  # which is of torch 2.6
+        yield
+        return
+    with ExitStack() as stack:
+
+        def force() -> None:
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+
+        if "torch._dynamo" in sys.modules:
+            force()
+        else:  # loading it takes seconds, which a model that compiles nothing is spared
+            stack.enter_context(replaced_attributes([(torch, "compile", _first_call_of(torch.compile, force))]))
+        yield
+
+
+def _first_call_of(function: Callable[..., Any], then: Callable[[], None]) -> Callable[..., Any]:
+    """Return a function that calls another one when it was called for the first time."""
+    waiting = [then]
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if waiting:
+            waiting.pop()()
+        return result
+
+    return called

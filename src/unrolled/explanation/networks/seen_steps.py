@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.overrides import BaseTorchFunctionMode
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.nested_tensors import Place, leaves
@@ -218,7 +220,8 @@ def _parameters(module: nn.Module, method: str) -> tuple[str, ...]:
 @contextmanager
 def _noting_calls(candidates: Sequence[SeenStep]) -> Iterator[None]:
     """Note the calls of methods until the end of the block."""
-    with replaced_attributes((each.module, each.method, _noted(each)) for each in candidates):
+    stand_ins = ((each.module, each.method, _noted(each)) for each in candidates)
+    with replaced_attributes(stand_ins), BaseTorchFunctionMode():  # under a mode torch.vmap is a loop
         yield
 
 
@@ -233,7 +236,9 @@ def _noted(step: SeenStep) -> Callable[..., Any]:
             return function(*args, **kwargs)
         received = dict(leaves(given))
         result = function(*args, **kwargs)
-        step.calls.append((received, dict(leaves(result))))
+        returned = dict(leaves(result))
+        if not any(map(is_functorch_wrapped_tensor, (*received.values(), *returned.values()))):  # which has no memory
+            step.calls.append((received, returned))
         return result
 
     return noted

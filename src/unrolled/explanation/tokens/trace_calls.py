@@ -54,14 +54,15 @@ class _CallTracer(Tracer):
             return args[0].clone()
         if name not in RECURRENT | STEPS or self.running.now[0] not in self.networks:
             return super().run_operation(func, args, options)
-        self.reads.append(self._read_by_step(*args) if name in STEPS else _read(name, args))
         result = func(*args, **options)
+        self.reads.append(self._read_by_step(args[0], args[1], result) if name in STEPS else _read(name, args))
         return rebuilt(result, {place: each.detach() for place, each in leaves(result)})
 
-    def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor]) -> Tensor:
+    def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor], result: Any) -> Tensor:
         """Put what a step of the user's own reads beside its state side by side; ids that it reads are vectors."""
-        given = dict(zip(call.places, tensors, strict=True))
-        states = [each for place, each in given.items() if place in call.form.state]
+        given, found = dict(zip(call.places, tensors, strict=True)), dict(leaves(result))
+        # the next states, since a first step may take none
+        states = [found[then] for then in call.form.state.values() if then in found]
         alone = all(each.dim() == 1 for each in given.values() if each.is_floating_point())
         batch = 1 if alone or not states else len(states[0])
         parts = [torch.zeros(batch, 1, device=tensors[0].device if tensors else "cpu")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -195,6 +196,8 @@ def copy(call: Held) -> Tensor:
 @rule(*WRITES.keys() - {"scatter"}, "scatter_add", "index_add")
 def write(call: Held) -> Tensor:
     """Write or add at some places; the places are held."""
+    if call.name in ("scatter", "scatter_add", "scatter_reduce"):
+        call = _without_unread(call)
     like = next(each for each in operands(call.args) if carries(each))
     floating = [
         with_rows(call, each, like) if isinstance(each, Tensor) and each.is_floating_point() else each
@@ -210,6 +213,16 @@ def write(call: Held) -> Tensor:
         return call.run(*(given.get(place, each) for place, each in enumerate(call.args)))
 
     return call.gates.keep_chosen(result, [call.args[place] for place in places], chosen)
+
+
+def _without_unread(call: Held) -> Held:
+    """Leave out what a scatter reads no number of: torch differentiates none that is larger than its index."""
+    x, dim, index, source, *others = call.args
+    if not isinstance(source, Tensor) or source.dim() != index.dim():
+        return call
+    with call.mode:
+        read = source[tuple(map(slice, index.shape))]
+    return replace(call, args=(x, dim, index, read, *others))
 
 
 @rule("index_fill", "scatter")

@@ -152,14 +152,38 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
     return slope
 
 
+def _exponentials(call: IncrementCall) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute z less a mean of it, the exponentials of that, and which entries are masked by minus infinity.
+
+    The mean moves with z, so what is added to all of z has no part in the result. Its weights are those of softmax,
+    with and without the state: a sum of the exponentials is then one or more at both ends of the line.
+    """
+    z, dim = call.bind("input", "dim")
+    base, end = call.mode.point(z)
+    masked, weights = torch.isneginf(base) & torch.isneginf(end), 0.5 * (base.softmax(dim) + end.softmax(dim))
+    with call.mode:
+        z = z.masked_fill(masked, 0.0)
+        mean = (z * weights).sum(dim, keepdim=True)
+        centred = z - (call.mode.point(mean)[1] if "exp" in call.mode.held else mean)
+        return centred, centred.exp().masked_fill(masked, 0.0), masked
+
+
 @increment_rule("softmax")
 def softmax(call: IncrementCall) -> Tensor:
     """Divide exp z by its sum."""
-    z, dim = call.bind("input", "dim")
+    _, dim = call.bind("input", "dim")
+    _, exponentials, _ = _exponentials(call)
     with call.mode:
-        # the same shift at the base and at the end, so that it cancels
-        weights = (z - torch.maximum(*call.mode.point(z)).amax(dim, keepdim=True)).exp()
-        return weights * weights.sum(dim, keepdim=True).reciprocal()
+        return exponentials * exponentials.sum(dim, keepdim=True).reciprocal()
+
+
+@increment_rule("log_softmax")
+def log_softmax(call: IncrementCall) -> Tensor:
+    """Subtract the logarithm of the sum of the exponentials."""
+    _, dim = call.bind("input", "dim")
+    centred, exponentials, masked = _exponentials(call)
+    with call.mode:
+        return (centred - exponentials.sum(dim, keepdim=True).log()).masked_fill(masked, -torch.inf)
 
 
 @increment_rule("addmm", "baddbmm")

@@ -117,15 +117,6 @@ def extreme(call: IncrementCall) -> Tensor:
         return 0.5 * (a + b) + apart if "max" in call.name else 0.5 * (a + b) - apart
 
 
-@increment_rule("log_softmax")
-def log_softmax(call: IncrementCall) -> Tensor:
-    """Subtract the logarithm of the sum of the exponentials."""
-    z, dim = call.bind("input", "dim")
-    with call.mode:
-        shifted = z - torch.maximum(*call.mode.point(z)).amax(dim, keepdim=True)
-        return shifted - shifted.exp().sum(dim, keepdim=True).log()
-
-
 @increment_rule("norm", "linalg_vector_norm")
 def norm(call: IncrementCall) -> Tensor:
     """Compute the root of the sum of squares."""
