@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import typer
 
 from unrolled.cli.wrapped_line import print_wrapped
@@ -18,7 +21,7 @@ _NAME = 24
 
 def print_classes(found: LabelledPredictions, errors: int, most: int) -> None:
     """Print the scores of the classes, the confusion matrix and the worst errors."""
-    confusion, names = found.confusion, [clip(visible(name), _NAME) for name in found.classes]
+    confusion, names = found.confusion, _short_names(found.classes)
     if len(names) <= most:
         width = max(len("class"), *map(len, names))
         typer.echo(f"\n{'class':{width}}  precision  recall      F1  examples")
@@ -53,3 +56,14 @@ def print_classes(found: LabelledPredictions, errors: int, most: int) -> None:
         right = f"{visible(wrong.label or '')} ({wrong.probabilities[found.labels[place]]:.0%})"
         text = clip(visible(" ".join(wrong.text.split())), _SHOWN)
         print_wrapped(f"  {visible(wrong.predicted)} ({max(wrong.probabilities):.0%}), right: {right}: {text}")
+
+
+def _short_names(classes: Sequence[str]) -> list[str]:
+    """Shorten names at their ends; those that would be the same in their middles, or not at all."""
+    whole = [visible(name) for name in classes]
+    ends = [clip(name, _NAME) for name in whole]
+    half = _NAME // 2
+    middles = [name if len(name) <= _NAME else f"{name[: half - 1]}…{name[-half:]}" for name in whole]
+    shown = [middle if ends.count(end) > 1 else end for end, middle in zip(ends, middles, strict=True)]
+    count = Counter(shown)
+    return [name if count[short] > 1 else short for name, short in zip(whole, shown, strict=True)]
