@@ -25,3 +25,28 @@ def test_long_names_of_classes_that_begin_alike_stay_different(capsys):
         "a very long name that h…",
     ]
     assert shown[5:7] == twins
+
+
+def test_columns_stand_below_each_other_in_any_script(capsys):
+    lines = printed(capsys, ["好評", "bad"])
+    assert [line for line in lines if line.startswith(("class", "好評", "bad", "     "))] == [
+        "class  precision  recall      F1  examples",
+        "好評      100.0%  100.0%  100.0%         1",
+        "bad       100.0%  100.0%  100.0%         1",
+        "       好評  bad",
+        "好評      1    0",
+        "bad       0    1",
+    ]
+
+
+def test_a_matrix_that_is_wider_than_the_terminal_has_numbers_above_its_columns(capsys, monkeypatch):
+    classes = [f"the subject number {number}" for number in range(1, 12)]
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the output for a terminal
+    lines = printed(capsys, classes)
+    below = lines[lines.index("right class, by row; predicted, by column") + 1 :]
+    assert below[0].split() == [str(number) for number in range(1, 12)]
+    assert below[1].split()[:5] == ["1", "the", "subject", "number", "1"]
+    assert max(map(len, lines)) <= 80
+    monkeypatch.delenv("FORCE_COLOR")
+    assert classes[-1] in printed(capsys, classes)[lines.index("right class, by row; predicted, by column") + 1]
