@@ -168,6 +168,7 @@ def test_help_names_arguments_once_and_breaks_no_sentence(unrolled, monkeypatch,
     assert not {"[[", "...]", "......"} & {usage[k : k + size] for k in range(len(usage)) for size in (2, 4, 6)}
     said = [line for line in lines[lines.index(usage) + 1 :] if line and line[0] not in "╭│╰"]
     assert [line for line in said if not line.endswith((".", ":", "?")) and not line.startswith("unrolled ")] == []
+    assert [line for line in said if line.startswith("unrolled ") and line.count("unrolled ") > 1] == []
 
 
 @pytest.mark.parametrize(

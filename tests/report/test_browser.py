@@ -71,6 +71,12 @@ def test_hostile_tokens_are_drawn_and_none_runs(build, browse, all_hostile):
     assert len(page.with_class("link")) > len(all_hostile)
 
 
+def test_a_difference_of_classes_reads_from_left_to_right_in_any_script(build, browse):
+    explained = build(target="إيجابي rather than سلبي")
+    page = browse(render_pages([[explained], [explained]]))
+    assert len(page.having(dir="ltr")) == 3  # the sentence above the n-grams, and two rows of the list
+
+
 def test_the_policy_stops_a_script_that_is_not_ours(build, browse):
     intruder = "<script>document.title='owned'</script></body>"
     page = render_page([build()], title="Safe")

@@ -28,9 +28,11 @@ def completion(
 ) -> None:
     """Print the script by which bash, zsh or fish completes command lines of unrolled.
 
-    unrolled completion bash >> ~/.bashrc
-    unrolled completion zsh >> ~/.zshrc         (after compinit)
-    unrolled completion fish > ~/.config/fish/completions/unrolled.fish
+    A shell that is started afterwards completes them; ~/.zshrc must have called compinit before:
+
+        unrolled completion bash >> ~/.bashrc
+        unrolled completion zsh >> ~/.zshrc
+        unrolled completion fish > ~/.config/fish/completions/unrolled.fish
     """
     from typer._completion_shared import get_completion_script
 

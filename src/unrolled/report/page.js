@@ -20,6 +20,8 @@ function phraseOf(span, length) {
   return short(shown.join(" "), length);
 }
 
+// What is explained: "A rather than B" is English, also if A and B are written from right to left.
+const explainedName = (option) => element("bdi", { dir: "ltr" }, option.name);
 const wordy = (span) => element("bdi", {}, phraseOf(span, 160));
 
 function outputs(item) {
@@ -105,7 +107,7 @@ function update() {
   view.select.value = String(state.option);
   const total = told.ledger[told.ledger.length - 1].value;
   const summands = told.ledger.slice(0, -1).flatMap((bar, k, all) => [k ? k === all.length - 1 ? " and " : ", " : "", `${bar.name} `, element("span", { class: "number" }, signed(bar.value))]);
-  view.explained.replaceChildren(element("b", {}, element("bdi", {}, option.name)), " is ", element("b", { class: "number" }, signed(total)), ": the sum of ", ...summands, ".");
+  view.explained.replaceChildren(element("b", {}, explainedName(option)), " is ", element("b", { class: "number" }, signed(total)), ": the sum of ", ...summands, ".");
   view.tabs.forEach((tab, k) => {
     tab.setAttribute("aria-selected", String(k === state.panel));
     tab.setAttribute("tabindex", k === state.panel ? "0" : "-1");

@@ -32,7 +32,7 @@ function startList() {
     button.addEventListener("click", () => go(k));
     return element("tr", { "data-item": k }, element("th", { scope: "row" }, button),
       labelled ? element("td", { "data-name": "right answer" }, element("bdi", {}, (item.outputs && trueOf(item.outputs)) || "")) : null,
-      element("td", {}, element("bdi", {}, item.outputs ? predictedOf(item.outputs) : item.options[0].name), wrong(item) ? element("span", { class: "tag wrong" }, "wrong") : null),
+      element("td", {}, item.outputs ? element("bdi", {}, predictedOf(item.outputs)) : explainedName(item.options[0]), wrong(item) ? element("span", { class: "tag wrong" }, "wrong") : null),
       element("td", { class: "number" }, item.outputs && item.outputs.probability_name ? percent(highest(item)) : signed(highest(item))));
   });
   let shown = rows.map((_, k) => k);

@@ -50,7 +50,7 @@ BOMB = "a: &a [x, x]\n" + "\n".join(
             "hidden: !!python/object/apply:os.system ['true']\n",
             "run.yaml:1: expected YAML; could not determine a constr",
         ),
-        (b"hidden: \xff\n", "byte 8 is not valid UTF-8"),
+        (b"hidden: \xff\n", "byte 8 is not valid UTF-8; save the file as UTF-8"),
         ("hidden: 3\x00\n", "expected YAML"),
         ("x: 1\n" * 25_000, "has 125,000 bytes; a settings file may have at most 100,000"),
         ("[" * 5000, "run.yaml:1: expected plain values, found brackets or indents more than 20 deep"),

@@ -76,7 +76,7 @@ def read_settings(path: Path) -> SettingsFile:
                 raise ConfigError(f"{path}:{line}: {key} is already set in line {lines[key]}; remove one line")
             values[key], lines[key] = loader.construct_object(value_node, deep=True), line
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: byte {error.start} is not valid UTF-8") from None
+        raise ConfigError(f"{path}: byte {error.start} is not valid UTF-8; save the file as UTF-8") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"

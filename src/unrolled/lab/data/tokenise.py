@@ -8,12 +8,16 @@ the Penn Treebank, which the Stanford Sentiment Treebank keeps, are:
   (``1,000.50``).
 - An opening quotation mark becomes one or two back-ticks, a closing one becomes one or two apostrophes.
 
+Two more for texts of other languages: a combining mark or an invisible joiner stays with the letter or sign before it,
+and each letter of Chinese and Japanese, which are written without spaces, is a token.
+
 Text that is already split stays as it is, except for a few abbreviations.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Container
 from functools import lru_cache
 from pathlib import Path
@@ -25,12 +29,19 @@ __all__ = ["ENTITY_MARKERS", "line_tokeniser", "split_at_spaces", "tokenise", "t
 _TITLES = r"(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc)\."
 _DOTTED = r"(?:[a-z]\.){2,}"
 _INITIAL = r"(?-i:[A-Z])\.(?=\s+\w)"
-_WORD = r"[^\W_]+(?:(?:[-'/&*_]|(?<=\d)[.,:](?=\d))[^\W_]+)*"
+_MARKS = "".join(letter for letter in map(chr, range(0x300, 0x1F000)) if unicodedata.category(letter)[0] == "M")
+_JOINER = "\u200d"
+_KEPT = f"[{_MARKS}\u00ad\u200c{_JOINER}\U0001f3fb-\U0001f3ff]"  # soft hyphen, joiners, tones of skin
+_UNSPACED = "\u3005-\u3007\u3041-\u30ff\uff66-\uff9f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Python takes a mark for no letter. The possessive signs keep the nested repetition from trying all splits.
+_LETTERS = rf"(?:[^\W_{_UNSPACED}]++{_KEPT}*+)++"
+_WORD = rf"{_LETTERS}(?:(?:[-'/&*_]|(?<=\d)[.,:](?=\d)){_LETTERS})*"
+_SIGN = rf"[\U0001f1e6-\U0001f1ff]{{2}}|\S(?:{_KEPT}|(?<={_JOINER})\S)*"  # a flag is two letters
 _CLITICS = r"'(?:s|re|ve|ll|d|m)"
 _ELISIONS = r"'(?:n'|(?:\d0s|em|til|n)\b)"
 _TOKEN = re.compile(
     rf"\.{{2,}}|-{{2,}}|``|''|{_ELISIONS}|{_CLITICS}\b|(?<!\w)(?:{_TITLES}|{_DOTTED}|{_INITIAL})(?!\w)"
-    rf"|{_WORD}|\S",
+    rf"|{_WORD}|{_SIGN}",
     re.IGNORECASE,
 )
 # Words that treebanks split although no sign separates the parts.

@@ -112,7 +112,7 @@ MALFORMED = [
     (Selection, "a.tsv", ASKED + b"Who is 3?\tBo.\t0\n", LINES + 1, "a new question, found 'Who is 3?' once more; put"),
     (Selection, "a.tsv", ASKED + b"Why?\tcaf\xe9\t1\n", LINES + 1, "UTF-8 text, found the byte 0xe9 at column 9;"),
     (Selection, "a.tsv", b"query\tsentence\tlabel\n" + ASKED, 1, "the label 0 or 1, found 'label'; 1 marks a sentence"),
-    (Selection, "a.tsv", ASKED[:88], None, "at least 10 examples, found 2; a tenth of them is kept"),
+    (Selection, "a.tsv", ASKED[:88], None, "at least 10 questions, found 2; a tenth of them is kept for dev, and"),
     (Brackets, "a.txt", STRINGS + b"(]\n", 13, "')', or an opening bracket, found ']' at 2; the last open bracket"),
     (Brackets, "a.txt", STRINGS + b"())\n", 13, "an opening bracket, found ')' at 3; the last open bracket is"),
     (Brackets, "a.txt", STRINGS + b"([]\n", 13, "')', found the line's end; close every bracket"),
@@ -120,7 +120,7 @@ MALFORMED = [
     (Brackets, "a.txt", STRINGS + b"() ()\n", 13, "brackets of () [] {} <> only, found ' ' at 3; a line is one"),
     (Brackets, "a.txt", STRINGS + b"\n" + STRINGS, 13, "a string of brackets, found an empty line; remove the line"),
     (Brackets, "a.txt", STRINGS + b"\xff\n", 13, "UTF-8 text, found the byte 0xff at column 1; save the file"),
-    (Brackets, "a.txt", b"", None, "at least 10 examples, found 0; a tenth of them is kept"),
+    (Brackets, "a.txt", b"", None, "at least 10 strings, found 0; a tenth of them is kept"),
 ]
 
 

@@ -145,3 +145,21 @@ def test_labels_that_may_stand_for_a_missing_one_are_told(tmp_path):
     for label in ("NaN", "NA", "null", "#N/A"):
         assert f"labels that may stand for a missing one are learned as labels: {label} (" in notes(label)
     assert "missing" not in notes("nanny")
+
+
+def test_of_two_columns_of_one_name_the_number_is_asked_for_and_works(tmp_path):
+    path = save(tmp_path, "a.csv", table(("text", "label", "text"), lambda n: (review(n), n % 2, review(n + 100))))
+    with pytest.raises(DataError, match="found text, text; give the number of one, from 1, with --text-column"):
+        read_files(Classification, [path])
+    with pytest.raises(DataError, match="give the number of one, from 1, with --text-column"):
+        list(read_texts(path, Reading()))
+    found = read_files(Classification, [path], reading=Reading(text_column="3"))
+    assert review(100) in texts(found)
+
+
+def test_what_may_be_a_header_is_settled_by_the_column_of_the_texts_alone(tmp_path):
+    rows = "".join(f"not {word}\t{label}\n" for word, label in [("good", "bad"), ("bad", "good")] * 10)
+    path = save(tmp_path, "a.tsv", "quite odd\tpuzzling\n" + rows)
+    with pytest.raises(DataError, match=r"or name the column of the texts with --text-column$"):
+        read_files(Classification, [path])
+    assert len(read_files(Classification, [path], reading=Reading(text_column="quite odd")).train) == 16

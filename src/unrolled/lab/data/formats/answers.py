@@ -62,6 +62,7 @@ class Answers(RowFormat[Question]):
     suffixes = (".tsv", ".tab")
     description = "question<TAB>sentence<TAB>1 for an answer, else 0; consecutive lines for each question"
     kinds = (Selection,)
+    examples = "questions"
 
     def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[Question]]:
         """Read each question with its candidates."""

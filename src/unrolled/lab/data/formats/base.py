@@ -95,6 +95,9 @@ class RowFormat(Format, Generic[R]):
     stays in the training split.
     """
 
+    examples: ClassVar[str] = "examples"
+    """What its examples are called: questions, of which each has several lines."""
+
     @abstractmethod
     def rows(self, paths: Sequence[Path], kind: type[Corpus[object]]) -> Iterator[ValidRow[R] | InvalidRow]:
         """Read the examples of one split, in the order of the files; rows that are none in their places."""
@@ -123,8 +126,8 @@ class RowFormat(Format, Generic[R]):
         self._handle(invalid)
         if not all((files.dev, files.test)) and len(train) < _FEWEST:
             raise DataError(
-                f"{files.train[0]}: expected at least {_FEWEST} examples, found {len(train)}; "
-                "a tenth of them is kept for dev, and for test"
+                f"{files.train[0]}: expected at least {_FEWEST} {self.examples}, found {len(train)}; "
+                "a tenth of them is kept for dev, and for test, unless --dev and --test name files"
             )
         count = round(_HELD_OUT * len(train))
         splits = []

@@ -35,6 +35,7 @@ class BracketLines(RowFormat[str]):
     suffixes = ()
     description = "well-nested brackets, ([]){}<>, one string a line"
     kinds = (Brackets,)
+    examples = "strings"
 
     def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[str] | InvalidRow]:
         """Read each string."""

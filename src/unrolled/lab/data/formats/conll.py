@@ -140,6 +140,7 @@ class _Columns(RowFormat[TaggedSentence]):
     """Tagged sentences of any file of columns."""
 
     kinds = (Tagging,)
+    examples = "sentences"
     has_columns = True
 
     def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[TaggedSentence] | InvalidRow]:

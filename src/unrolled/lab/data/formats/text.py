@@ -51,7 +51,10 @@ def cut_by_position(path: Path, shares: Sequence[int], tokens: LineTokens) -> tu
     cuts = list(pairwise(length * share // sum(shares) for share in accumulate(shares, initial=0)))
     for begin, end in cuts:
         if next(_lines_between(path, begin, end), None) is None:
-            raise DataError(f"{path}: expected at least {len(shares)} lines, and none much longer than the others")
+            raise DataError(
+                f"{path}: expected at least {len(shares)} lines, and none much longer than the others; break the text "
+                "into lines, or name files for dev and test with --dev and --test"
+            )
     return tuple(Stream(partial(_tokens_between, path, begin, end, tokens)) for begin, end in cuts)
 
 

@@ -78,7 +78,7 @@ def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]]
     shown = ", ".join(repr(without_escapes(field)) for field in first)
     raise DataError(
         f"{path}:1: cannot tell whether {shown} names the columns or is an example, since nothing of it occurs again; "
-        "pass --no-header if it is an example, or name the columns with --text-column and --label-column"
+        "pass --no-header if it is an example, or name the column of the texts with --text-column"
     )
 
 
@@ -280,7 +280,8 @@ def _only(
     if len(named) > 1:
         both = ", ".join(profiles[place].name for place in named)
         flag, what = ("--text-column", "texts") if known is _TEXTS else ("--label-column", "labels")
-        raise DataError(f"{path}:1: expected one column of {what}, found {both}; name one with {flag}")
+        by = "name one" if len({profiles[place].name for place in named}) > 1 else "give the number of one, from 1,"
+        raise DataError(f"{path}:1: expected one column of {what}, found {both}; {by} with {flag}")
     return named[0] if named else None
 
 
