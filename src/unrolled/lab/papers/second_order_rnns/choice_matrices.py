@@ -63,7 +63,7 @@ class ChoiceMatrices(Experiment):
     title = "The number of choice matrices, at equal size"
     source = "Second-order RNNs, section 4.3; the paper prints no numbers"
     scales = tuple(SCALES)
-    usual_hours = 2.6
+    usual_hours = 2.2
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks seed by seed, those of the paper's number first."""
