@@ -279,7 +279,7 @@ def test_what_a_model_compiles_in_its_forward_is_run_as_python():
 def test_an_exported_program_is_refused_with_the_way_round():
     exported = torch.export.export(Model(kind=nn.GRU).eval(), (IDS,))
     for call in (unrolled.explain, unrolled.account):
-        with pytest.raises(UsageError, match=r"the model is a ExportedProgram.*pass the module that was exported"):
+        with pytest.raises(UsageError, match=r"the model is an ExportedProgram.*pass the module that was exported"):
             call(exported, IDS, target=0)
 
 

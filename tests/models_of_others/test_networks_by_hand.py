@@ -149,7 +149,7 @@ def test_another_network_with_the_same_names_is_not_taken_for_torchs():
     torch.manual_seed(3)
     torchs = nn.LSTM(E, D, batch_first=True)
     model = Model(OtherGates(torchs, outputs), lambda r: r[:, -1])
-    with pytest.raises(UsageError, match=r"rnn is a OtherGates that computes its steps itself.*as_cell") as told:
+    with pytest.raises(UsageError, match=r"rnn is an OtherGates that computes its steps itself.*as_cell") as told:
         unrolled.explain(model, IDS[:1], target=1)
     assert "\n" not in str(told.value)
     found = {part.path: part for part in unrolled.check(model, IDS[:1], target=1).parts}
@@ -178,7 +178,7 @@ def test_a_network_that_differs_at_its_second_call_is_not_taken_for_torchs():
 
     torch.manual_seed(3)
     torchs = nn.GRU(E, D, batch_first=True)
-    with pytest.raises(UsageError, match="rnn is a OtherWithState that computes its steps itself"):
+    with pytest.raises(UsageError, match="rnn is an OtherWithState that computes its steps itself"):
         unrolled.explain(Twice(OtherWithState(torchs, outputs), None), IDS[:1], target=1)
     assert unrolled.explain(Twice(ByHand(torchs, outputs), None), IDS[:1], target=1).closes
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 
 from unrolled.decomposition.nested_tensors import leaves
-from unrolled.errors import NonFiniteError, ShapeError, UsageError
+from unrolled.errors import NonFiniteError, ShapeError, UsageError, kind_of
 from unrolled.whole_number import whole_number
 
 __all__ = [
@@ -76,8 +76,7 @@ def checked_names(label: str, given: object, count: int, of: str) -> tuple[str, 
     if isinstance(given, str):
         raise ShapeError(f"{label} are the string {given[:40]!r}; expected {count} names, one for each {of}")
     if isinstance(given, Mapping | Set | bytes) or not isinstance(given, Collection):
-        kind = type(given).__name__
-        raise UsageError(f"{label} are a {kind}; expected a list of {count} names, one for each {of}")
+        raise UsageError(f"{label} are {kind_of(given)}; expected a list of {count} names, one for each {of}")
     names = tuple(map(str, given))
     if len(names) != count:
         raise ShapeError(f"{label} are {len(names)} names; expected {count}, one for each {of}")

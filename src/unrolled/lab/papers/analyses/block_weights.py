@@ -33,8 +33,6 @@ class BlockWeights(Encoder):
         block: Number of words in a block (m).
     """
 
-    name = "block_weights"
-
     def __init__(self, input_size: int, hidden_size: int, block: int) -> None:
         super().__init__(input_size, hidden_size)
         self.weight = nn.Parameter(torch.empty(block, hidden_size, input_size))
