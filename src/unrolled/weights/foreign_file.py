@@ -18,7 +18,7 @@ _WRAPPED = {
     b"version https://git-lfs": "a pointer of Git LFS, which stands for the file; fetch the file: git lfs pull",
     b"\x1f\x8b": "compressed by gzip; give the file that is in it",
 }
-"""First bytes of what is no file of weights yet: what it is, and what to do."""
+"""By its first bytes, a file that has to be fetched or unpacked before its weights can be read, and how."""
 
 
 def describe_foreign(path: str | os.PathLike[str]) -> str | None:

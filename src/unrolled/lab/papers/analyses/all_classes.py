@@ -1,6 +1,6 @@
 """Relations as the authors' published code of Implicit n-grams learns them: nineteen classes and wide word vectors.
 
-The code makes a new optimiser in every epoch. :func:`train_by_epochs` does that, :func:`train_at_once` has one for all.
+The code makes a new optimiser in every epoch. ``train_by_epochs`` does that, ``train_at_once`` has one for all.
 
 Source:
     The notebook RNN_relation_classification(semeval2010-8) of https://github.com/richardsun-voyager/inibr, read and not
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from unrolled.composition.vector_additive import VAWEncoder
     from unrolled.lab.models.classifier import Classifier
 
-__all__ = ["AllClasses", "ByPlaces", "train_at_once", "train_by_epochs"]
+__all__ = ["AllClasses", "ByPlaces"]
 
 
 class AllClasses(WideRelate):
@@ -58,6 +58,29 @@ class AllClasses(WideRelate):
         """Draw the weights."""
         return super().build()
 
+    @classmethod
+    def train_at_once(
+        cls, setup: TrialSetup, _: str, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
+    ) -> Run:
+        """Train with one optimiser, as :func:`~unrolled.lab.papers.framework.trial_training.train_model` does."""
+        return train_task(setup, cls.from_corpus(corpus, cls.Architecture(**model)), corpus, training)
+
+    @classmethod
+    def train_by_epochs(
+        cls, setup: TrialSetup, _: str, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
+    ) -> Run:
+        """Train each epoch with a new optimiser, and return the run of the epoch that is best on dev."""
+        task = cls.from_corpus(corpus, cls.Architecture(**model))
+        epochs, best = training["epochs"], None
+        for number in range(1, epochs + 1):
+            settings = {**training, "epochs": 1, "seed": training["seed"] * epochs + number}
+            run = train_task(setup, task, corpus, settings, name=f"epoch {number}")
+            if best is None or run.metrics["dev_all_f1"] > best.metrics["dev_all_f1"]:
+                best = replace(run, metrics={**run.metrics, "best_epoch": number, "epochs": epochs})
+            task.begun = cast("Classifier", run.model)
+        assert best is not None
+        return best
+
 
 class ByPlaces(AllClasses):
     """Relations by :class:`BlockWeights`, the network of the code that is like VA-W; a block is the window of VA-W."""
@@ -69,36 +92,3 @@ class ByPlaces(AllClasses):
         nn.init.uniform_(embedding.weight, -0.1, 0.1)
         model.encoder = BlockWeights(encoder.input_size, encoder.output_size, encoder.window)
         return model
-
-
-def train_at_once(
-    kind: type[AllClasses],
-    setup: TrialSetup,
-    _: str,
-    corpus: Relations,
-    model: Mapping[str, Any],
-    training: Mapping[str, Any],
-) -> Run:
-    """Train with one optimiser, as :func:`~unrolled.lab.papers.framework.trial_training.train_model` does."""
-    return train_task(setup, kind.from_corpus(corpus, kind.Architecture(**model)), corpus, training)
-
-
-def train_by_epochs(
-    kind: type[AllClasses],
-    setup: TrialSetup,
-    _: str,
-    corpus: Relations,
-    model: Mapping[str, Any],
-    training: Mapping[str, Any],
-) -> Run:
-    """Train each epoch with a new optimiser, and return the run of the epoch that is best on dev."""
-    task = kind.from_corpus(corpus, kind.Architecture(**model))
-    epochs, best = training["epochs"], None
-    for number in range(1, epochs + 1):
-        settings = {**training, "epochs": 1, "seed": training["seed"] * epochs + number}
-        run = train_task(setup, task, corpus, settings, name=f"epoch {number}")
-        if best is None or run.metrics["dev_all_f1"] > best.metrics["dev_all_f1"]:
-            best = replace(run, metrics={**run.metrics, "best_epoch": number, "epochs": epochs})
-        task.begun = cast("Classifier", run.model)
-    assert best is not None
-    return best

@@ -14,12 +14,11 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Relations
-from unrolled.lab.papers.analyses.all_classes import AllClasses, train_at_once
+from unrolled.lab.papers.analyses.all_classes import AllClasses
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
@@ -99,9 +98,7 @@ class RelationsOfCode(Experiment):
         model["encoder"] = _MODELS[chosen["model"]]
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING, "seed")}
-        return train_and_measure(
-            setup, AllClasses.name, corpus, model, training, train_with=partial(train_at_once, AllClasses)
-        )
+        return train_and_measure(setup, AllClasses.name, corpus, model, training, train_with=AllClasses.train_at_once)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 over all classes with the published one; beside it that of table 4."""

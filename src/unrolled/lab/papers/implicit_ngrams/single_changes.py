@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification, Relations
-from unrolled.lab.papers.analyses.all_classes import AllClasses, ByPlaces, train_at_once, train_by_epochs
+from unrolled.lab.papers.analyses.all_classes import AllClasses, ByPlaces
 from unrolled.lab.papers.analyses.relation_corpora import without_directions
 from unrolled.lab.papers.analyses.wide_vectors import train_wide
 from unrolled.lab.papers.framework.corpora import load_cached
@@ -172,7 +172,7 @@ class SingleChanges(Experiment):
         train: Callable[..., Run] = train_wide if "vectors" in chosen else train_model
         if part in _ALL_CLASSES:
             kind = ByPlaces if "block" in chosen else AllClasses
-            train = partial(train_by_epochs if "optimisers" in chosen else train_at_once, kind)
+            train = kind.train_by_epochs if "optimisers" in chosen else kind.train_at_once
         measure = partial(_step_errors, corpus) if part == "errors" else run_metrics
         return train_and_measure(setup, task, corpus, model, training, measure, train_with=train)
 
