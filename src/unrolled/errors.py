@@ -17,6 +17,7 @@ __all__ = [
     "DataError",
     "DivergedError",
     "FileError",
+    "MissingDataError",
     "NonFiniteError",
     "ParityError",
     "RandomOperationError",
@@ -144,6 +145,10 @@ class FileError(UnrolledError):
     """A file cannot be read or written."""
 
     exit_code = 74
+
+
+class MissingDataError(FileError):
+    """The data folder does not contain a file."""
 
 
 class ConfigError(UnrolledError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unrolled.errors import DataError, FileError, UsageError
+from unrolled.errors import DataError, FileError, MissingDataError, UsageError
 
 __all__ = [
     "BROKEN_COMPRESSION",
@@ -66,7 +66,7 @@ def find_file(name: str, folder: Path | None = None) -> Path:
 
     Raises:
         UsageError: If no data folder is given.
-        FileError: If the folder contains none of the three files.
+        MissingDataError: If the folder contains none of the three files.
     """
     if folder is None:
         variable = os.environ.get(FOLDER_VARIABLE)
@@ -80,7 +80,7 @@ def find_file(name: str, folder: Path | None = None) -> Path:
         path = folder / (name + suffix)
         if path.is_file():
             return path
-    raise FileError(f"no {name} in {folder}; expected {name}, {name}.xz or {name}.gz")
+    raise MissingDataError(f"no {name} in {folder}; expected {name}, {name}.xz or {name}.gz")
 
 
 def without_compression(path: Path) -> Path:

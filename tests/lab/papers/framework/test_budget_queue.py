@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from unrolled.errors import StoppedError
+from unrolled.errors import MissingDataError, StoppedError
+from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.framework.budget_queue import list_jobs, next_job, remaining, run_queue
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
@@ -154,3 +155,24 @@ def test_a_table_says_what_is_left(store):
     path.write_text("".join(each for each in lines if not re.search('"(a, seed 1|b, seed 0)"', each)))
     table = remaining(list_jobs([experiment], "day", store))
     assert table.cells() == [["waiting/sleeps", "4", "2", "1.2", "0.2"], ["all", "4", "2", "1.2", "0.2"]]
+
+
+def find_nothing(store):
+    return Sleeps(run=lambda: find_file("glove/nowhere.txt", store.folder))
+
+
+def test_a_trial_without_its_data_is_left_out_and_the_others_run(store):
+    class Another(Sleeps):
+        name = "waiting/another"
+
+    watching, others = Watching(), Another()
+    ended = run_queue([find_nothing(store), others], "day", store, hours=9.0, command="c", progress=watching)
+    assert ended == len(others.ran) == 6
+    left_out = [line for line in watching.said if line.startswith("left out: ")]
+    assert len(left_out) == 6
+    assert "no glove/nowhere.txt in " in left_out[0]
+
+
+def test_an_empty_data_folder_is_an_error(store):
+    with pytest.raises(MissingDataError, match="nowhere"):
+        go(find_nothing(store), store, 9.0)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from unrolled.errors import StoppedError
+from unrolled.errors import MissingDataError, StoppedError
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import Progress, run_trial
@@ -84,7 +84,7 @@ def run_queue(
     """Run one trial after the other until the time is up, and return how many ended.
 
     The trial that is then running saves a checkpoint and stops between two steps. This works in the main thread only;
-    in another thread the trial runs to its end.
+    in another thread the trial runs to its end. A trial whose data is not in the data folder is left out.
 
     Args:
         experiments: whose trials.
@@ -95,13 +95,19 @@ def run_queue(
         progress: is told of every trial.
         data: the folder of the datasets.
         clock: returns seconds.
+
+    Raises:
+        MissingDataError: if no trial ends, and the data of one that is left is missing.
     """
     began, ended = clock(), 0
-    elsewhere: set[tuple[str, str]] = set()
+    passed_over: set[tuple[str, str]] = set()
+    missing: MissingDataError | None = None
     while (left := hours - (clock() - began) / _SECONDS) > 0:
         jobs = list_jobs(experiments, scale, store)
-        job = next_job([each for each in jobs if each.names not in elsewhere], left)
+        job = next_job([each for each in jobs if each.names not in passed_over], left)
         if job is None:
+            if missing and not ended:
+                raise missing
             break
         progress.trial(job.trial, sum(each.done for each in jobs) + 1, len(jobs), found=False)
         try:
@@ -109,7 +115,12 @@ def run_queue(
                 run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
         except InUseError:
             progress.say("another process runs it")
-            elsewhere.add(job.names)
+            passed_over.add(job.names)
+            continue
+        except MissingDataError as error:
+            progress.say(f"left out: {error}")
+            passed_over.add(job.names)
+            missing = missing or error
             continue
         except StoppedError:
             if not time_is_up.is_set():
