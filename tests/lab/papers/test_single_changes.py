@@ -32,6 +32,8 @@ SETTINGS = {
     "40 epochs, no early stopping": {"epochs", "patience"},
     "relations in both directions": {"directed"},
     "a new optimiser in each epoch": {"optimisers"},
+    "vectors from U(-0.1, 0.1)": {"vectors"},
+    "vectors from U(-0.1, 0.1), a new optimiser in each epoch": {"vectors", "optimisers"},
     "the network of the notebook": {"block"},
     "the network of the notebook, a new optimiser in each epoch": {"block", "optimisers"},
 }
@@ -42,6 +44,7 @@ OTHERS = {
     "errors": (Approximation, {"weight_decay": 1e-5, "spectral": True}, "kind"),
     "sentiment": (SentimentAndTopics, {"column": "SST-2"}, "model"),
     "all classes": (RelationsOfCode, {}, "model"),
+    "narrow vectors": (RelationsOfCode, {}, "model"),
     "places": (RelationsOfCode, {}, "model"),
 }
 
@@ -123,6 +126,22 @@ def test_the_network_of_the_notebook_learns_from_narrow_vectors(tmp_path):
     model = task.build()
     assert len(model.encoder.weight) == 20
     assert model.embedding.weight.abs().max() <= 0.1
+
+
+def test_narrow_vectors_differ_from_wide_ones_in_their_width_only(tmp_path):
+    built = {}
+    for kind in (all_classes.AllClasses, all_classes.NarrowVectors):
+        task = kind.from_corpus(relations((32, 16, 16)), kind.Architecture(encoder="va_ew", bidirectional=False))
+        torch.manual_seed(0)
+        built[kind] = task.build()
+    wide, narrow = built.values()
+    assert wide.embedding.weight.std() > 0.9
+    assert narrow.embedding.weight.abs().max() <= 0.1
+    assert narrow.embedding.weight.std() > 0.05
+    assert torch.equal(wide.encoder.weight_hh, narrow.encoder.weight_hh)
+    trial = next(each for each in SingleChanges().trials("smoke") if each.settings["part"] == "narrow vectors")
+    values = SingleChanges().run(trial, TrialSetup(tmp_path, None, tmp_path))
+    assert 0 <= values["test_all_f1"] <= 1
 
 
 @pytest.mark.slow

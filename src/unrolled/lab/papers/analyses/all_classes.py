@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from unrolled.composition.vector_additive import VAWEncoder
     from unrolled.lab.models.classifier import Classifier
 
-__all__ = ["AllClasses", "ByPlaces"]
+__all__ = ["AllClasses", "ByPlaces", "NarrowVectors"]
 
 
 class AllClasses(WideRelate):
@@ -82,13 +82,22 @@ class AllClasses(WideRelate):
         return best
 
 
-class ByPlaces(AllClasses):
+class NarrowVectors(AllClasses):
+    """The same, with word vectors from U(-0.1, 0.1)."""
+
+    def draw(self) -> Classifier:
+        """Draw the weights."""
+        model = super().draw()
+        nn.init.uniform_(cast("nn.Embedding", model.embedding).weight, -0.1, 0.1)
+        return model
+
+
+class ByPlaces(NarrowVectors):
     """Relations by :class:`BlockWeights`, the network of the code that is like VA-W; a block is the window of VA-W."""
 
     def draw(self) -> Classifier:
         """Draw the weights as the code does."""
         model = super().draw()
-        embedding, encoder = cast("nn.Embedding", model.embedding), cast("VAWEncoder", model.encoder)
-        nn.init.uniform_(embedding.weight, -0.1, 0.1)
+        encoder = cast("VAWEncoder", model.encoder)
         model.encoder = BlockWeights(encoder.input_size, encoder.output_size, encoder.window)
         return model
