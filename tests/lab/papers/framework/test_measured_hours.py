@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from unrolled.errors import StoppedError
+from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Trial
 from unrolled.lab.papers.framework.measured_hours import estimate, measured_hours
 from unrolled.lab.papers.framework.synthetic_corpora import negation
@@ -84,3 +85,11 @@ def test_the_table_multiplies_by_the_seeds():
     assert (name, measured) == ("ours/trains", "1 of 1")
     assert float(all_seeds) == pytest.approx(3 * float(one), abs=0.2)
     assert (other, *rest) == ("ours/counts", "0 of 1", "–", "–")
+
+
+def test_a_trial_without_its_data_is_not_measured(tmp_path):
+    said = []
+    lacks = Trains(train=lambda *_: find_file("ptb/nowhere.txt", tmp_path))
+    (row,) = estimate([lacks], "cpu", tmp_path, said.append).cells()
+    assert row == ["ours/trains", "0 of 1", "–", "–"]
+    assert said[0].startswith("ours/trains, seed 0: not measured: no ptb/nowhere.txt in ")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from unrolled.errors import StoppedError
+from unrolled.errors import MissingDataError, StoppedError
 from unrolled.lab.papers.framework.budget_queue import time_limit
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
@@ -96,8 +96,12 @@ def estimate(
         first = [trial for trial in trials if trial.seed in (0, None)]
         hours = []
         for trial in first:
-            found = measured_hours(experiment, trial, data)
-            say(f"{experiment.name}, {trial.label}: {'not measured' if found is None else f'{found:.2f} hours'}")
+            try:
+                found = measured_hours(experiment, trial, data)
+                measured = "not measured" if found is None else f"{found:.2f} hours"
+            except MissingDataError as error:
+                found, measured = None, f"not measured: {error}"
+            say(f"{experiment.name}, {trial.label}: {measured}")
             hours += [] if found is None else [found]
         if hours:
             whole = sum(hours) * len(first) / len(hours)
