@@ -34,6 +34,7 @@ SETTINGS = {
     "a new optimiser in each epoch": {"optimisers"},
     "vectors from U(-0.1, 0.1)": {"vectors"},
     "vectors from U(-0.1, 0.1), a new optimiser in each epoch": {"vectors", "optimisers"},
+    "rate 0.002, a new optimiser in each epoch": {"lr", "optimisers"},
     "the network of the notebook": {"block"},
     "the network of the notebook, a new optimiser in each epoch": {"block", "optimisers"},
 }
@@ -45,6 +46,7 @@ OTHERS = {
     "sentiment": (SentimentAndTopics, {"column": "SST-2"}, "model"),
     "all classes": (RelationsOfCode, {}, "model"),
     "narrow vectors": (RelationsOfCode, {}, "model"),
+    "rates": (RelationsOfCode, {}, "model"),
     "places": (RelationsOfCode, {}, "model"),
 }
 
