@@ -21,7 +21,6 @@ def test_one_setting_at_a_time_differs_from_those_of_table_2():
         "mean of all states": {"pooling"},
         "Adagrad": {"optimiser", "lr"},
         "vectors of 100 numbers": {"vectors", "embedding"},
-        "vectors of 100 numbers, 300 units, both directions": {"vectors", "embedding", "hidden", "bidirectional"},
         "vectors of 25 numbers": {"components", "embedding"},
         "vectors of 12 numbers": {"components", "embedding"},
         "random vectors of 50 numbers": {"components"},

@@ -53,13 +53,11 @@ _ARCHITECTURES: Mapping[str, Mapping[str, Any]] = {
     "mean of all states": {"pooling": "mean"},
     "Adagrad": ADAGRAD,
 }
-_GLOVE_100: Mapping[str, Any] = {"vectors": "glove/glove.6B.100d.txt", "embedding": 100}
 _VECTORS: Mapping[str, Mapping[str, Any]] = {
     "vectors of 25 numbers": {"components": 25, "embedding": 25},
     "vectors of 12 numbers": {"components": 12, "embedding": 12},
     "random vectors of 50 numbers": {"components": 0},
-    "vectors of 100 numbers": _GLOVE_100,
-    "vectors of 100 numbers, 300 units, both directions": {**_GLOVE_100, "hidden": 300, "bidirectional": True},
+    "vectors of 100 numbers": {"vectors": "glove/glove.6B.100d.txt", "embedding": 100},
 }
 """``components``: the number of principal components of GloVe's vectors; without it, the vectors as they are."""
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 3, "paper": 5}
