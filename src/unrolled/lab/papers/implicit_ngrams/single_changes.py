@@ -13,7 +13,7 @@ is equal:
   and MVMA-L 3 to 5. The authors' code makes a new optimiser in each epoch. So does this part: each epoch is a training
   of its own, which starts from the weights of the one before.
 - A new optimiser does not explain VA-EW and MVMA-ME. They train from word vectors from U(-0.1, 0.1) as well, from which
-  another network of the notebook starts, and at a rate of 0.002, that of another notebook.
+  another network of the notebook starts, and VA-EW at a rate of 0.002, that of another notebook.
 - VA-W: the authors' notebook has a network of that kind whose matrices belong to places in blocks of 20 words. Its word
   vectors start from U(-0.1, 0.1). It trains with one optimiser and with one an epoch.
 - Ratings: in ``intensification``, "not" weakens negative adjectives at scale cpu, as published, and not at scale day.
@@ -101,7 +101,7 @@ _NETWORKS = {
     "sentiment": ("MVM-E",),
     "all classes": ("VA-EW", "MVMA-ME", "MVMA-G", "MVMA-L"),
     "narrow vectors": ("VA-EW", "MVMA-ME"),
-    "rates": ("VA-EW", "MVMA-ME"),
+    "rates": ("VA-EW",),
     "places": ("VA-W",),
 }
 _ALL_CLASSES = ("all classes", "narrow vectors", "rates", "places")
