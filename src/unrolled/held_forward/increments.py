@@ -123,6 +123,14 @@ class Increments(OperationMode):
         """Return ``factor``, which moves, as it multiplies the increments of ``other``, entry by entry or summed."""
 
     @abstractmethod
+    def on_line(self, factor: Tensor, place: float) -> Tensor:
+        """Return a factor, which moves, at a place of its line, from 0 to 1."""
+
+    @abstractmethod
+    def is_gate(self, factor: Tensor) -> bool:
+        """Whether a factor shares a product as a gate does."""
+
+    @abstractmethod
     def base_of_constant(self, value: Any) -> Any:
         """Return the base of a summand that does not move."""
 
@@ -192,6 +200,14 @@ class SecantIncrements(Increments):
         base, end = self.point(factor)
         return base + 0.5 * (end - base)
 
+    def on_line(self, factor: Tensor, place: float) -> Tensor:
+        """Return a place between the factor without and with the state."""
+        return torch.lerp(*self.point(factor), place)
+
+    def is_gate(self, factor: Tensor) -> bool:
+        """Return False: all factors share alike."""
+        return False
+
     def base_of_constant(self, value: Any) -> Any:
         """Return the constant: it is there without the state as well."""
         return value
@@ -231,6 +247,15 @@ class ShareIncrements(Increments):
         if gates is True and (count == base.numel() or not by_entry):
             return True
         return (base != 0) & gates
+
+    def on_line(self, factor: Tensor, place: float) -> Tensor:
+        """Return a place between what a gate is at zero, or zero, and the factor."""
+        base, end = self.point(factor)
+        return torch.lerp(base if self.is_gate(factor) else torch.zeros_like(end), end, place)
+
+    def is_gate(self, factor: Tensor) -> bool:
+        """Whether all entries of a factor are gates."""
+        return self._is_gate(factor, False) is True
 
     def base_of_constant(self, value: Any) -> Any:
         """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""

@@ -63,36 +63,6 @@ def add(call: IncrementCall) -> Tensor:
     return mode.keep_gate(result, (a if call.moves(a) else b,), end.new_zeros(shape).add)
 
 
-@increment_rule(*"mul matmul mm bmm mv linear einsum".split())
-def product(call: IncrementCall) -> Tensor:
-    """Multiply the increments of each factor by the other, held between its base and its end."""
-    mode = call.mode
-    equation, given = (call.args[:1], call.args[1:]) if call.name == "einsum" else ((), call.args)
-    factors = list(given[0] if call.name == "einsum" and isinstance(given[0], tuple | list) else given)
-    bias = call.kwargs.get("bias") if call.name == "linear" else None
-    if call.name == "linear" and len(factors) > 2:
-        bias = factors.pop()
-    if len(factors) != 2:
-        raise UnsupportedOperationError(
-            f"{call.name} of {len(factors)} factors has no rule for increments; multiply two at a time"
-        )
-    a, b = factors
-
-    def held(factor: Any, other: Any) -> Any:
-        return mode.held_factor(factor, other, call.name == "mul") if call.moves(factor) else factor
-
-    begin, end = (call.function(*equation, *mode.at(place, (a, b))) for place in (0, 1))
-    parts = [call.function(*equation, held(a, b), b)] if call.moves(b) else []
-    parts += [call.function(*equation, a, held(b, a))] if call.moves(a) else []
-    result = mode.follow(parts[0] if len(parts) == 1 else parts[0] + parts[1], begin, end)
-    if call.name == "mul" and len(parts) == 1:
-        return mode.keep_gate(result, (a if call.moves(a) else b,), torch.zeros_like(end).add)
-    if bias is None:
-        return result
-    with mode:
-        return result + bias
-
-
 @increment_rule("div")
 def divide(call: IncrementCall) -> Tensor:
     """Multiply by the reciprocal."""
@@ -184,16 +154,6 @@ def log_softmax(call: IncrementCall) -> Tensor:
     centred, exponentials, masked = _exponentials(call)
     with call.mode:
         return (centred - exponentials.sum(dim, keepdim=True).log()).masked_fill(masked, -torch.inf)
-
-
-@increment_rule("addmm", "baddbmm")
-def product_and_sum(call: IncrementCall) -> Tensor:
-    """Compute b + x W by its parts."""
-    if call.kwargs:
-        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.kwargs)} has no rule for increments")
-    summand, a, b = call.args
-    with call.mode:
-        return torch.matmul(a, b) + summand
 
 
 @increment_rule("where", "masked_fill")
