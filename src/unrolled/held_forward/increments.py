@@ -15,9 +15,9 @@ Source:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from torch.overrides import resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.held_operations import HELD
 from unrolled.held_forward.operands import operands, without_flags
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_mode import OperationMode
@@ -61,9 +62,6 @@ increment_rule = registers(RULES)
 class Increments(OperationMode):
     """Runs a step on blocks of increments, (columns, …), while the factors of one point are held."""
 
-    held: ClassVar[frozenset[str]] = frozenset()
-    """Operations whose results do not move."""
-
     def __init__(self) -> None:
         super().__init__()
         self.points: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -71,6 +69,9 @@ class Increments(OperationMode):
         """Which entries are gates, as in :mod:`~unrolled.held_forward.gates`: True for all, or a mask."""
         self.numbers: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """Tensors that the step makes of numbers alone, as ``torch.ones_like``, and results that are held."""
+
+        self.divisors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """Of what reciprocals are the inverse."""
 
     def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
         """Let a tensor stand for a block of increments around a point; base and end have the block's leading axes."""
@@ -113,6 +114,10 @@ class Increments(OperationMode):
     def is_number(self, value: Any) -> bool:
         """Whether an operand is a number of the code or a held result, no parameter."""
         return not isinstance(value, Tensor) or value in self.numbers
+
+    @abstractmethod
+    def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
+        """Whether the result of an operation does not move."""
 
     @abstractmethod
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
@@ -160,7 +165,7 @@ class Increments(OperationMode):
         function = plain_form(func, operation)
         if operation.reflected:
             args = (args[1], args[0], *args[2:])
-        if name in self.held:
+        if self.holds(name, args):
             result = self.of_numbers(function(*self.at(1, args), **options))
         elif name in RULES:
             result = RULES[name](IncrementCall(function, operation, args, options, self))
@@ -176,9 +181,10 @@ class Increments(OperationMode):
         base, end = self.point(result)
         if changed._is_view() or self.point(changed)[1]._is_view():  # another tensor would change as well
             raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
-        self.gates.pop(changed, None)
-        if result in self.gates:
-            self.gates[changed] = self.gates[result]
+        for known in (self.gates, self.divisors):
+            known.pop(changed, None)
+            if result in known:
+                known[changed] = known[result]
         return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
 
     def of_numbers(self, result: Any) -> Any:
@@ -190,6 +196,10 @@ class Increments(OperationMode):
 
 class SecantIncrements(Increments):
     """Lines begin where the state is empty."""
+
+    def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
+        """Return False: all that the state moves moves."""
+        return False
 
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
         """Return the operand's base."""
@@ -216,11 +226,15 @@ class SecantIncrements(Increments):
 class ShareIncrements(Increments):
     """Lines begin at zero; of a gated product the share p is the content's."""
 
-    held = frozenset({"softmax", "exp", "reciprocal", "rsqrt", "log", "cos"})
-
     def __init__(self, share: float = 0.75) -> None:
         super().__init__()
         self.share = share
+
+    def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
+        """Whether an account holds the result."""
+        if name == "pow":
+            return not isinstance(args[1], int | float) or args[1] <= 0
+        return name in HELD
 
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
         """Return zero."""

@@ -63,17 +63,7 @@ def add(call: IncrementCall) -> Tensor:
     return mode.keep_gate(result, (a if call.moves(a) else b,), end.new_zeros(shape).add)
 
 
-@increment_rule("div")
-def divide(call: IncrementCall) -> Tensor:
-    """Multiply by the reciprocal."""
-    a, b = call.args[:2]
-    with call.mode:
-        return a * torch.reciprocal(b) if call.moves(b) else a * (1 / b)
-
-
-@increment_rule(
-    *ELEMENTWISE, *"sigmoid hardsigmoid exp exp2 cos cosh pow square clamp clamp_min clamp_max prelu".split()
-)
+@increment_rule(*ELEMENTWISE, *"sigmoid hardsigmoid exp exp2 cos cosh square clamp clamp_min clamp_max prelu".split())
 def activation(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from its start to the end."""
     places = [place for place, each in enumerate(call.args) if call.moves(each)]
@@ -101,13 +91,32 @@ _BOUNDS = frozenset({"clamp", "clamp_min", "clamp_max"})
 """Operations that leave what they do not bound as it is."""
 
 
-@increment_rule("reciprocal", "log", "log2", "log10", "rsqrt", "tan")
+@increment_rule("log", "log2", "log10", "tan")
 def with_pole(call: IncrementCall) -> Tensor:
     """Multiply by the slope as well, where the line does not begin at a pole."""
     start = call.mode.line_start(*call.mode.point(call.args[0]))
     if not bool(torch.isfinite(call.run(start, *call.args[1:])).all()):
         raise UnsupportedOperationError(f"{call.name} is infinite where the state is empty")
     return activation(call)
+
+
+@increment_rule("reciprocal", "rsqrt")
+def inverse(call: IncrementCall) -> Tensor:
+    """Multiply by the slope, and remember the divisor."""
+    result, (x,) = with_pole(call), call.args
+    with call.mode:
+        call.mode.divisors[result] = x.sqrt() if call.name == "rsqrt" else x * 1
+    return result
+
+
+@increment_rule("pow")
+def power(call: IncrementCall) -> Tensor:
+    """Multiply by the slope; a negative power is an inverse."""
+    result, (x, exponent) = activation(call), call.args
+    if not isinstance(exponent, Tensor) and exponent < 0:
+        with call.mode:
+            call.mode.divisors[result] = x**-exponent
+    return result
 
 
 def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -118,6 +127,7 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
     if bool(near.any()):
         middle = (start + 0.5 * step).detach()
         derivative = torch.func.jvp(function, (middle,), (torch.ones_like(middle),))[1]
+        derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
         slope = torch.where(near, derivative, slope)
     return slope
 
@@ -134,7 +144,7 @@ def _exponentials(call: IncrementCall) -> tuple[Tensor, Tensor, Tensor]:
     with call.mode:
         z = z.masked_fill(masked, 0.0)
         mean = (z * weights).sum(dim, keepdim=True)
-        centred = z - (call.mode.point(mean)[1] if "exp" in call.mode.held else mean)
+        centred = z - (call.mode.point(mean)[1] if call.mode.holds("exp") else mean)
         return centred, centred.exp().masked_fill(masked, 0.0), masked
 
 

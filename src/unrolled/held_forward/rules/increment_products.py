@@ -58,10 +58,43 @@ _OF_TWO = "mul matmul mm bmm mv dot vdot inner outer ger kron tensordot cross li
 def of_two(call: IncrementCall) -> Tensor:
     """Multiply two; that of a gate with a number or a held result is a gate."""
     a, b, *options = call.args
+    if call.name == "mul" and call.moves(a) and call.moves(b):
+        for factor, other in ((a, b), (b, a)):
+            if factor in call.mode.divisors:
+                return _quotient(call, other, call.mode.divisors[factor])
     result = product(call, (a, b), lambda a, b: call.run(a, b, *options))
     if call.name != "mul" or (call.moves(a) and call.moves(b)):
         return result
     return call.mode.keep_gate(result, (a if call.moves(a) else b,), torch.zeros_like(call.mode.point(result)[1]).add)
+
+
+@increment_rule("div")
+def divide(call: IncrementCall) -> Tensor:
+    """Divide; by what does not move or is held this is a product."""
+    (a, b), rounding = call.args[:2], call.kwargs.get("rounding_mode")
+    if rounding is not None:
+        with call.mode:
+            return (torch.floor if rounding == "floor" else torch.trunc)(a / b)
+    if call.moves(b) and not call.mode.holds("reciprocal"):
+        return _quotient(call, a, b)
+    with call.mode:
+        return a * torch.reciprocal(b) if call.moves(b) else a * (1 / b)
+
+
+def _quotient(call: IncrementCall, a: Any, b: Tensor) -> Tensor:
+    """Compute q = a / b by the product rule of q b = a: Δq = (Δa - ½ (q₀ + q) Δb) / ½ (b₀ + b).
+
+    By that of a and 1 / b all would be large where the divisor is small without the state, as that of a normalisation
+    is. Where the divisor changes its sign, its mean may be zero, and 1 / b is a factor.
+    """
+    mode = call.mode
+    (a0, a1), (b0, b1) = mode.point(a), mode.point(b)
+    begin, end = a0 / b0, a1 / b1
+    one_sign = b0 * b1 > 0
+    inverse = torch.where(one_sign, 2 / (b0 + b1), 0.5 / b0 + 0.5 / b1)
+    slope = torch.where(one_sign, (begin + end) / (b0 + b1), 0.5 * (a0 + a1) / (b0 * b1))
+    found = -slope * b
+    return mode.follow(a * inverse + found if call.moves(a) else found, begin, end)
 
 
 @increment_rule("linear", "bilinear")
