@@ -135,3 +135,47 @@ class _Model(nn.Module):
 
     def forward(self, x):
         return self.function(x)
+
+
+def centred(z):
+    return z - z.mean(-1, keepdim=True)
+
+
+def squares(z):
+    return centred(z).square().sum(-1, keepdim=True)
+
+
+def by_rows(function):
+    return lambda z: torch.stack([function(row) for row in z])
+
+
+PAIRS = {
+    "var": (lambda z: z.var(-1, keepdim=True), lambda z: squares(z) / (D - 1)),
+    "var of all": (by_rows(lambda r: r * r.var(unbiased=False)), lambda z: z * (squares(z) / D)),
+    "correction": (lambda z: torch.var(z, dim=1, correction=0, keepdim=True), lambda z: squares(z) / D),
+    "layer norm by std": (
+        lambda z: centred(z) / (z.std(-1, keepdim=True) + 0.1),
+        lambda z: centred(z) / ((squares(z) / (D - 1)).sqrt() + 0.1),
+    ),
+    "std_mean": (lambda z: torch.std_mean(z, 1, keepdim=True)[0], lambda z: (squares(z) / (D - 1)).sqrt()),
+    "norm of all": (by_rows(lambda r: r * r.norm()), lambda z: z * z.square().sum(-1, keepdim=True).sqrt()),
+    "linalg.norm": (lambda z: torch.linalg.norm(z, dim=1, keepdim=True), lambda z: (z * z).sum(1, keepdim=True).sqrt()),
+    "sum of sizes": (lambda z: z.norm(p=1, dim=1, keepdim=True), lambda z: z.abs().sum(1, keepdim=True)),
+    "power of three": (lambda z: z.norm(3, 1, True), lambda z: (z.abs() ** 3).sum(1, keepdim=True) ** (1 / 3)),
+    "hypot": (lambda z: torch.hypot(z, z.flip(1)), lambda z: torch.sqrt(z.square() + z.flip(1).square())),
+    "cosine": (
+        lambda z: F.cosine_similarity(z, z.flip(1) + 1, dim=1)[:, None],
+        lambda z: (F.normalize(z, dim=1) * F.normalize(z.flip(1) + 1, dim=1)).sum(1, keepdim=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_norm_has_the_n_grams_of_its_formula(name):
+    models = [of_the_state(lambda z, each=each: each(z + 0.1)) for each in PAIRS[name]]
+    found, expected = (unrolled.explain(model, SERIES[:1], target=1) for model in models)
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
+    assert abs(found.ledger.remainder) < 1e-12
+    assert not any("quadrature" in note for note in found.notes)
+    control = unrolled.explain(models[0], SERIES[:1], target=1, expansion="zero")
+    assert abs(control.ledger.remainder) > 1e-4

@@ -32,6 +32,41 @@ def norm(call: IncrementCall) -> Tensor:
         return x.abs().pow(order).sum(dims, keepdim=keep).pow(1 / order)
 
 
+@increment_rule("hypot")
+def hypot(call: IncrementCall) -> Tensor:
+    """Compute √(a² + b²)."""
+    a, b = call.args
+    with call.mode:
+        return torch.sqrt(a * a + b * b)
+
+
+@increment_rule("var", "std", "var_mean", "std_mean")
+def deviation(call: IncrementCall) -> Any:
+    """Compute the mean square of what is left without the mean, and its root for a deviation."""
+    x, dim, unbiased, correction, keep = call.bind("input", "dim", "unbiased", "correction", "keepdim")
+    if isinstance(dim, bool):  # var(unbiased)
+        dim, unbiased = None, dim
+    dims = tuple(range(x.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
+    with call.mode:
+        mean = x.mean(dims, keepdim=True)
+        squares = (x - mean).square().sum(dims, keepdim=bool(keep))
+        count = call.mode.point(x)[1].numel() // max(1, call.mode.point(mean)[1].numel())
+        found = squares / max(0, count - less)
+        found = found.sqrt() if call.name.startswith("std") else found
+        return (found, x.mean(dims, keepdim=bool(keep))) if call.name.endswith("mean") else found
+
+
+@increment_rule("cosine_similarity")
+def cosine_similarity(call: IncrementCall) -> Tensor:
+    """Divide x · y by both norms."""
+    x, y, dim, eps = call.bind("x1", "x2", "dim", "eps")
+    dim = 1 if dim is None else dim
+    with call.mode:
+        for_each = (each / each.norm(dim=dim, keepdim=True).clamp_min(1e-8 if eps is None else eps) for each in (x, y))
+        return (next(for_each) * next(for_each)).sum(dim)
+
+
 @increment_rule("layer_norm")
 def layer_norm(call: IncrementCall) -> Tensor:
     """Divide by the root mean square of the features, less their mean."""
