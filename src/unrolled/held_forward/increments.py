@@ -167,6 +167,8 @@ class Increments(OperationMode):
             args = (args[1], args[0], *args[2:])
         if self.holds(name, args):
             result = self.of_numbers(function(*self.at(1, args), **options))
+        elif any(not each.is_floating_point() and not each.is_complex() for each in given if each in self.points):
+            raise UnsupportedOperationError(f"the state changes the numbers of entries that {name} reads")
         elif name in RULES:
             result = RULES[name](IncrementCall(function, operation, args, options, self))
         elif (body := python_body(func)) is not None:

@@ -13,11 +13,13 @@ from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
 from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
+from unrolled.held_forward.operands import operands
 from unrolled.held_forward.rules.activation import ELEMENTWISE
 
 __all__: list[str] = []
 
 _OF_ENTRIES = OF_ONE_ENTRY | JOINS | {"detach"}
+_BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_select".split())
 
 
 @increment_rule(
@@ -31,6 +33,8 @@ _OF_ENTRIES = OF_ONE_ENTRY | JOINS | {"detach"}
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
+    if call.name in _BY_INDEX and any(map(call.moves, operands(call.args[1:]))):
+        raise UnsupportedOperationError(f"the state changes which entries {call.name} takes")
 
     def increments(value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -129,7 +133,7 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
         derivative = torch.func.jvp(function, (middle,), (torch.ones_like(middle),))[1]
         derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
         slope = torch.where(near, derivative, slope)
-    return slope
+    return slope.masked_fill(slope.isnan(), 0.0)  # a branch that the step does not choose may be no number
 
 
 def _exponentials(call: IncrementCall) -> tuple[Tensor, Tensor, Tensor]:
@@ -166,19 +170,6 @@ def log_softmax(call: IncrementCall) -> Tensor:
         return (centred - exponentials.sum(dim, keepdim=True).log()).masked_fill(masked, -torch.inf)
 
 
-@increment_rule("where", "masked_fill")
-def selected(call: IncrementCall) -> Tensor:
-    """Select among increments; a constant that is selected has none."""
-
-    def increments(value: Any) -> Any:
-        if isinstance(value, Tensor) and not call.moves(value) and value.is_floating_point():
-            return torch.zeros_like(value)
-        return 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-    result: Tensor = call.mode.keep(call.run(*map(increments, call.args)), *call.at_both())
-    return call.mode.keep_gate(result, call.args, call.run)
-
-
 @increment_rule("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 def dropped(call: IncrementCall) -> Tensor:
     """Return the operand: in evaluation mode nothing is dropped."""
@@ -208,12 +199,3 @@ def expand_as(call: IncrementCall) -> Tensor:
 def question(call: IncrementCall) -> Any:
     """Answer by the end: what a tensor is does not move."""
     return call.mode.of_numbers(call.run(*call.mode.at(1, call.args)))
-
-
-@increment_rule(*"gt lt ge le eq ne isnan isinf sign".split())
-def comparison(call: IncrementCall) -> Any:
-    """Answer by the end, where the state does not change the answer."""
-    base, end = call.at_both()
-    if not torch.equal(base, end):
-        raise UnsupportedOperationError(f"the state changes what {call.name} answers, so the step jumps or has a kink")
-    return end

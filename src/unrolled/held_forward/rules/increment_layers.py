@@ -7,6 +7,7 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operands import operands
 
 __all__: list[str] = []
 
@@ -45,21 +46,12 @@ def pad(call: IncrementCall) -> Tensor:
     return result
 
 
-@increment_rule("maximum", "minimum", "max", "min")
-def extreme(call: IncrementCall) -> Tensor:
-    """Compute max(a, b) = ½ (a + b + |a - b|), and the minimum with the other sign."""
-    if len(call.args) != 2 or not isinstance(call.args[1], Tensor) or call.kwargs:
-        raise UnsupportedOperationError(f"{call.name} of one tensor has no rule for increments")
-    a, b = call.args
-    with call.mode:
-        apart = 0.5 * (a - b).abs()
-        return 0.5 * (a + b) + apart if "max" in call.name else 0.5 * (a + b) - apart
-
-
 @increment_rule("setitem")
 def setitem(call: IncrementCall) -> Tensor:
     """Write into a block, its base and its end; a constant that is written has no increments."""
     target, index, value = call.args
+    if any(map(call.moves, operands([index]))):
+        raise UnsupportedOperationError("the state changes which entries the step writes")
     block = target.clone() if call.moves(target) else torch.zeros_like(target)
     base, end = (each.clone() for each in call.mode.point(target))
     block[index] = value if call.moves(value) else 0.0
