@@ -64,7 +64,7 @@ JUMPS = {
     "round": lambda z: torch.round(3 * z) / 3,
     "sign": lambda z: torch.sign(z),
     "trunc": lambda z: 3 * z.trunc(),
-    "spike": lambda z: (z > 0.3).to(z.dtype),
+    "spike": lambda z: z - (z > 0.3).to(z.dtype),
     "threshold": lambda z: torch.where(z > 0.3, z, -1.0),
     "remainder": lambda z: z % 0.5,
     "fmod": lambda z: torch.fmod(z, 0.5),

@@ -72,6 +72,8 @@ class Increments(OperationMode):
 
         self.divisors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """Of what reciprocals are the inverse."""
+        self.logarithms: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """Of which gates tensors are the logarithm, or the logarithm and what is added to it."""
 
     def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
         """Let a tensor stand for a block of increments around a point; base and end have the block's leading axes."""
@@ -183,7 +185,7 @@ class Increments(OperationMode):
         base, end = self.point(result)
         if changed._is_view() or self.point(changed)[1]._is_view():  # another tensor would change as well
             raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
-        for known in (self.gates, self.divisors):
+        for known in (self.gates, self.divisors, self.logarithms):
             known.pop(changed, None)
             if result in known:
                 known[changed] = known[result]
@@ -236,6 +238,8 @@ class ShareIncrements(Increments):
         """Whether an account holds the result."""
         if name == "pow":
             return not isinstance(args[1], int | float) or args[1] <= 0
+        if name == "exp" and args:
+            return args[0] not in self.logarithms
         return name in HELD
 
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:

@@ -61,13 +61,18 @@ def add(call: IncrementCall) -> Tensor:
     shape = torch.broadcast_shapes(block.shape, end.shape)
     fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
     result = mode.follow(fresh, torch.as_tensor(begin, dtype=end.dtype, device=end.device).expand_as(end), end)
+    for log, other in ((a, b), (b, a)):
+        if log in mode.logarithms and other not in mode.logarithms and (call.name == "add" or log is a):
+            mode.logarithms[result] = mode.logarithms[log]
     number = b if call.moves(a) else a
     if call.moves(number) or not mode.is_number(number):
         return result
     return mode.keep_gate(result, (a if call.moves(a) else b,), end.new_zeros(shape).add)
 
 
-@increment_rule(*ELEMENTWISE, *"sigmoid hardsigmoid exp exp2 cos cosh square clamp clamp_min clamp_max prelu".split())
+@increment_rule(
+    *ELEMENTWISE - {"log_sigmoid"}, *"sigmoid hardsigmoid exp2 cos cosh square clamp clamp_min clamp_max prelu".split()
+)
 def activation(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from its start to the end."""
     places = [place for place, each in enumerate(call.args) if call.moves(each)]
@@ -134,40 +139,6 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
         derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
         slope = torch.where(near, derivative, slope)
     return slope.masked_fill(slope.isnan(), 0.0)  # a branch that the step does not choose may be no number
-
-
-def _exponentials(call: IncrementCall) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute z less a mean of it, the exponentials of that, and which entries are masked by minus infinity.
-
-    The mean moves with z, so what is added to all of z has no part in the result. Its weights are those of softmax,
-    with and without the state: a sum of the exponentials is then one or more at both ends of the line.
-    """
-    z, dim = call.bind("input", "dim")
-    base, end = call.mode.point(z)
-    masked, weights = torch.isneginf(base) & torch.isneginf(end), 0.5 * (base.softmax(dim) + end.softmax(dim))
-    with call.mode:
-        z = z.masked_fill(masked, 0.0)
-        mean = (z * weights).sum(dim, keepdim=True)
-        centred = z - (call.mode.point(mean)[1] if call.mode.holds("exp") else mean)
-        return centred, centred.exp().masked_fill(masked, 0.0), masked
-
-
-@increment_rule("softmax")
-def softmax(call: IncrementCall) -> Tensor:
-    """Divide exp z by its sum."""
-    _, dim = call.bind("input", "dim")
-    _, exponentials, _ = _exponentials(call)
-    with call.mode:
-        return exponentials * exponentials.sum(dim, keepdim=True).reciprocal()
-
-
-@increment_rule("log_softmax")
-def log_softmax(call: IncrementCall) -> Tensor:
-    """Subtract the logarithm of the sum of the exponentials."""
-    _, dim = call.bind("input", "dim")
-    centred, exponentials, masked = _exponentials(call)
-    with call.mode:
-        return (centred - exponentials.sum(dim, keepdim=True).log()).masked_fill(masked, -torch.inf)
 
 
 @increment_rule("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
