@@ -138,3 +138,60 @@ def test_a_product_of_many_entries_is_exact():
         with mode:
             found = mode.follow(ends - bases, bases, ends).prod(*() if dim is None else (dim,))
         torch.testing.assert_close(found, ends.prod(-1) - bases.prod(-1) if dim else (ends.prod() - bases.prod()))
+
+
+def rotated(z):
+    return torch.view_as_complex(z.reshape(-1, 3, 2).contiguous())
+
+
+def real(z):
+    return torch.view_as_real(z).reshape(-1, D)
+
+
+BACKWARDS = torch.tensor([[5, 4, 3, 2, 1, 0]])
+LINEAR = {
+    "fft": (lambda z: torch.fft.irfft(torch.fft.rfft(z), n=D) + torch.fft.fft(z).real, lambda z: z + z @ _cosines()),
+    "scatter": (lambda z: torch.zeros_like(z).scatter(1, BACKWARDS.expand(len(z), -1), z), lambda z: z.flip(1)),
+    "scatter a number": (
+        lambda z: z.scatter(1, BACKWARDS[:, :1].expand(len(z), -1), 0.5),
+        lambda z: torch.cat((z[:, :5], torch.full_like(z[:, :1], 0.5)), 1),
+    ),
+    "index_add": (lambda z: z.index_add(1, BACKWARDS[0], z), lambda z: z + z.flip(1)),
+    "diag_embed": (lambda z: torch.diag_embed(z) @ W[0], lambda z: z * W[0]),
+    "nansum": (lambda z: z + torch.nansum(z, 1, keepdim=True), lambda z: z + z.sum(1, keepdim=True)),
+    "solve": (
+        lambda z: torch.linalg.solve(W + 4 * torch.eye(D), 4 * z[..., None])[..., 0],
+        lambda z: 4 * z @ torch.linalg.inv(W + 4 * torch.eye(D)).T,
+    ),
+    "size of complex numbers": (
+        lambda z: real(rotated(z) / (rotated(z).abs() + 0.1)),
+        lambda z: z / (z.reshape(-1, 3, 2).norm(dim=-1) + 0.1).repeat_interleave(2, 1),
+    ),
+    "polar": (
+        lambda z: real(torch.polar(z[:, :3].abs(), z[:, 3:])),
+        lambda z: torch.stack((z[:, :3].abs() * z[:, 3:].cos(), z[:, :3].abs() * z[:, 3:].sin()), -1).reshape(-1, D),
+    ),
+}
+
+
+def _cosines():
+    return torch.fft.fft(torch.eye(D, dtype=torch.float64)).real
+
+
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_linear_operation_has_the_n_grams_of_the_same_numbers_written_otherwise(name, expansion):
+    found, expected = (
+        unrolled.explain(model_with(function), SERIES[:1], target=1, expansion=expansion) for function in LINEAR[name]
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
+    assert abs(found.ledger.remainder) < 1e-12
+    zero = unrolled.explain(model_with(LINEAR[name][0]), SERIES[:1], target=1, expansion="zero")
+    assert abs(zero.ledger.remainder) > 1e-4
+
+
+def test_a_pool_that_has_no_rule_is_refused_by_name():
+    mode = SecantIncrements()
+    block = mode.follow(torch.zeros(1, 1, 4), torch.zeros(1, 1, 4), torch.ones(1, 1, 4))
+    with mode, pytest.raises(unrolled.UnsupportedOperationError, match="max_pool1d has no rule"):
+        F.max_pool1d(block, 2)

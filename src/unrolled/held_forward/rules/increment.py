@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,9 +13,11 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
+from unrolled.held_forward.moves import JOINS
 from unrolled.held_forward.operands import operands
 from unrolled.held_forward.rules.activation import ELEMENTWISE
+from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
+from unrolled.held_forward.written_positions import WRITES
 
 __all__: list[str] = []
 
@@ -23,13 +26,11 @@ _BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_se
 
 
 @increment_rule(
-    *MOVES - {"expand_as"},
+    *(OF_ONE_ENTRY - {"expand_as"}).union(OF_SEVERAL_ENTRIES)
+    - {"as_strided"},  # which asks how a tensor lies in memory
     *JOINS,
-    *CONVERSIONS,
-    *(
-        "detach neg sum mean cumsum trace tril triu avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
-        "adaptive_avg_pool2d adaptive_avg_pool3d view_as_real view_as_complex complex real imag conj"
-    ).split(),
+    *WRITES.keys() - {"masked_scatter", "scatter"},
+    *"detach complex scatter_add index_add".split(),
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
@@ -45,6 +46,17 @@ def linear_in_all(call: IncrementCall) -> Any:
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
     return call.mode.keep_gate(result, call.args, call.run) if call.name in _OF_ENTRIES else result
+
+
+@increment_rule("scatter")
+def scatter(call: IncrementCall) -> Any:
+    """Write a tensor, or a number, which has no increments."""
+    x, dim, index, source = call.args
+    if call.kwargs:
+        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.kwargs)} has no rule for increments")
+    if not isinstance(source, Tensor):
+        source = torch.full(index.shape, float(source), dtype=x.dtype, device=x.device)
+    return linear_in_all(replace(call, args=(x, dim, index, source)))
 
 
 @increment_rule("add", "sub")
@@ -79,6 +91,9 @@ def activation(call: IncrementCall) -> Tensor:
     if len(places) != 1:
         raise UnsupportedOperationError(f"{call.name} of two operands that the state moves has no rule for increments")
     z = call.args[places[0]]
+    if z.is_complex() and call.name == "abs":
+        with call.mode:
+            return torch.view_as_real(z).norm(dim=-1)
     if z.is_complex():
         raise UnsupportedOperationError(f"{call.name} of complex numbers has no rule for increments")
 

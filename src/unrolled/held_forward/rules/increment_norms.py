@@ -40,6 +40,14 @@ def hypot(call: IncrementCall) -> Tensor:
         return torch.sqrt(a * a + b * b)
 
 
+@increment_rule("polar")
+def polar(call: IncrementCall) -> Tensor:
+    """Compute r cos θ + i r sin θ."""
+    size, angle = call.args
+    with call.mode:
+        return torch.complex(size * torch.cos(angle), size * torch.sin(angle))
+
+
 @increment_rule("var", "std", "var_mean", "std_mean")
 def deviation(call: IncrementCall) -> Any:
     """Compute the mean square of what is left without the mean, and its root for a deviation."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments import IncrementCall, increment_rule
 from unrolled.held_forward.operands import operands
 from unrolled.linalg.quadrature import legendre_nodes
@@ -95,6 +96,15 @@ def _quotient(call: IncrementCall, a: Any, b: Tensor) -> Tensor:
     slope = torch.where(one_sign, (begin + end) / (b0 + b1), 0.5 * (a0 + a1) / (b0 * b1))
     found = -slope * b
     return mode.follow(a * inverse + found if call.moves(a) else found, begin, end)
+
+
+@increment_rule("linalg_solve", "linalg_solve_triangular")
+def solve(call: IncrementCall) -> Tensor:
+    """Multiply by the inverse of a matrix that does not move."""
+    matrix, b = call.args
+    if call.moves(matrix):
+        raise UnsupportedOperationError(f"{call.name} with a matrix that the state makes has no rule for increments")
+    return product(call, (b,), lambda each: call.run(matrix, each))
 
 
 @increment_rule("linear", "bilinear")
