@@ -8,18 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import unrolled
-
-D, T = 6, 4
-SERIES = torch.randn(2, T, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-
-
-class Layered(nn.Module):
-    def __init__(self, function, *layers):
-        super().__init__()
-        self.x, self.h, self.layers, self.function = nn.Linear(3, D), nn.Linear(D, D), nn.ModuleList(layers), function
-
-    def forward(self, x, h):
-        return torch.tanh(self.function(self.x(x) + self.h(h), *self.layers))
+from layered_steps import SERIES, D, Layered, Loop, T, model_with
 
 
 class Layer(nn.Module):
@@ -29,18 +18,6 @@ class Layer(nn.Module):
 
     def forward(self, z):
         return self.function(z * 1)
-
-
-class Loop(nn.Module):
-    def __init__(self, cell):
-        super().__init__()
-        self.cell, self.head = cell, nn.Linear(D, 2)
-
-    def forward(self, xs):
-        h = xs.new_zeros(len(xs), D)
-        for x in xs.unbind(1):
-            h = self.cell(x, h)
-        return self.head(h)
 
 
 def mixed(axes, layer):
@@ -65,7 +42,7 @@ def of_a_part(z):
 
 
 def kinked(z):
-    return torch.where(z > 0, z, 0.1 * z)
+    return torch.sort(z, dim=-1)[0]
 
 
 POSITION_WISE = {
@@ -102,14 +79,6 @@ OTHERS = {
 
 def model_of(name):
     return model_with(*{**POSITION_WISE, **OTHERS}[name])
-
-
-def model_with(*parts):
-    torch.manual_seed(3)
-    made = Loop(Layered(*parts)).double()
-    for parameter in made.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return made
 
 
 @pytest.mark.parametrize("name", [*POSITION_WISE, *OTHERS])

@@ -15,9 +15,9 @@ Source:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from torch.overrides import resolve_name
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.held_operations import HELD
 from unrolled.held_forward.operands import operands, without_flags
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_mode import OperationMode
@@ -61,9 +62,6 @@ increment_rule = registers(RULES)
 class Increments(OperationMode):
     """Runs a step on blocks of increments, (columns, …), while the factors of one point are held."""
 
-    held: ClassVar[frozenset[str]] = frozenset()
-    """Operations whose results do not move."""
-
     def __init__(self) -> None:
         super().__init__()
         self.points: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -71,6 +69,11 @@ class Increments(OperationMode):
         """Which entries are gates, as in :mod:`~unrolled.held_forward.gates`: True for all, or a mask."""
         self.numbers: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """Tensors that the step makes of numbers alone, as ``torch.ones_like``, and results that are held."""
+
+        self.divisors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """Of what reciprocals are the inverse."""
+        self.logarithms: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """Of which gates tensors are the logarithm, or the logarithm and what is added to it."""
 
     def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
         """Let a tensor stand for a block of increments around a point; base and end have the block's leading axes."""
@@ -115,12 +118,24 @@ class Increments(OperationMode):
         return not isinstance(value, Tensor) or value in self.numbers
 
     @abstractmethod
+    def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
+        """Whether the result of an operation does not move."""
+
+    @abstractmethod
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
         """Return where the line of an activation begins whose operand has this base and end."""
 
     @abstractmethod
     def held_factor(self, factor: Tensor, other: Tensor, by_entry: bool) -> Tensor:
         """Return ``factor``, which moves, as it multiplies the increments of ``other``, entry by entry or summed."""
+
+    @abstractmethod
+    def on_line(self, factor: Tensor, place: float) -> Tensor:
+        """Return a factor, which moves, at a place of its line, from 0 to 1."""
+
+    @abstractmethod
+    def is_gate(self, factor: Tensor) -> bool:
+        """Whether a factor shares a product as a gate does."""
 
     @abstractmethod
     def base_of_constant(self, value: Any) -> Any:
@@ -152,8 +167,10 @@ class Increments(OperationMode):
         function = plain_form(func, operation)
         if operation.reflected:
             args = (args[1], args[0], *args[2:])
-        if name in self.held:
+        if self.holds(name, args):
             result = self.of_numbers(function(*self.at(1, args), **options))
+        elif any(not each.is_floating_point() and not each.is_complex() for each in given if each in self.points):
+            raise UnsupportedOperationError(f"the state changes the numbers of entries that {name} reads")
         elif name in RULES:
             result = RULES[name](IncrementCall(function, operation, args, options, self))
         elif (body := python_body(func)) is not None:
@@ -168,9 +185,10 @@ class Increments(OperationMode):
         base, end = self.point(result)
         if changed._is_view() or self.point(changed)[1]._is_view():  # another tensor would change as well
             raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
-        self.gates.pop(changed, None)
-        if result in self.gates:
-            self.gates[changed] = self.gates[result]
+        for known in (self.gates, self.divisors, self.logarithms):
+            known.pop(changed, None)
+            if result in known:
+                known[changed] = known[result]
         return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
 
     def of_numbers(self, result: Any) -> Any:
@@ -183,6 +201,10 @@ class Increments(OperationMode):
 class SecantIncrements(Increments):
     """Lines begin where the state is empty."""
 
+    def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
+        """Return False: all that the state moves moves."""
+        return False
+
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
         """Return the operand's base."""
         return base
@@ -192,6 +214,14 @@ class SecantIncrements(Increments):
         base, end = self.point(factor)
         return base + 0.5 * (end - base)
 
+    def on_line(self, factor: Tensor, place: float) -> Tensor:
+        """Return a place between the factor without and with the state."""
+        return torch.lerp(*self.point(factor), place)
+
+    def is_gate(self, factor: Tensor) -> bool:
+        """Return False: all factors share alike."""
+        return False
+
     def base_of_constant(self, value: Any) -> Any:
         """Return the constant: it is there without the state as well."""
         return value
@@ -200,11 +230,17 @@ class SecantIncrements(Increments):
 class ShareIncrements(Increments):
     """Lines begin at zero; of a gated product the share p is the content's."""
 
-    held = frozenset({"softmax", "exp", "reciprocal", "rsqrt", "log", "cos"})
-
     def __init__(self, share: float = 0.75) -> None:
         super().__init__()
         self.share = share
+
+    def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
+        """Whether an account holds the result."""
+        if name == "pow":
+            return not isinstance(args[1], int | float) or args[1] <= 0
+        if name == "exp" and args:
+            return args[0] not in self.logarithms
+        return name in HELD
 
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
         """Return zero."""
@@ -231,6 +267,15 @@ class ShareIncrements(Increments):
         if gates is True and (count == base.numel() or not by_entry):
             return True
         return (base != 0) & gates
+
+    def on_line(self, factor: Tensor, place: float) -> Tensor:
+        """Return a place between what a gate is at zero, or zero, and the factor."""
+        base, end = self.point(factor)
+        return torch.lerp(base if self.is_gate(factor) else torch.zeros_like(end), end, place)
+
+    def is_gate(self, factor: Tensor) -> bool:
+        """Whether all entries of a factor are gates."""
+        return self._is_gate(factor, False) is True
 
     def base_of_constant(self, value: Any) -> Any:
         """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""

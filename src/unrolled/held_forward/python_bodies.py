@@ -24,6 +24,8 @@ def python_body(func: Callable[..., Any]) -> types.FunctionType | None:
     """A Python function of torch that does not ask the mode again: the mode meets the operations it is made of."""
     if not isinstance(func, types.FunctionType) or not func.__module__.startswith("torch."):
         return None
+    if func.__qualname__.startswith("boolean_dispatch."):  # it chooses between two functions that ask the mode for it
+        return None
     checks = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
     scope = {**func.__globals__, **{name: _nothing_overridden for name in checks if name in func.__globals__}}
     body = types.FunctionType(func.__code__, scope, func.__name__, func.__defaults__, func.__closure__)

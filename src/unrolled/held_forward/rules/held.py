@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.computed_ids import OF_NONE
+from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import detached
 from unrolled.held_forward.python_values import TO_PYTHON
@@ -16,18 +17,13 @@ from unrolled.held_forward.python_values import TO_PYTHON
 __all__: list[str] = []
 
 
-@rule(
-    *"softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
-    "logaddexp logaddexp2 lgamma digamma polygamma acosh atan2 var std cumprod sign sgn heaviside floor_divide tan "
-    "acos cosh bernoulli multinomial poisson inverse linalg_inv linalg_inv_ex linalg_pinv pinverse matrix_exp "
-    "linalg_matrix_exp".split()
-)
+@rule(*MULTIPLIERS)
 def multiplier(call: Held) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""
     return call.mode.hold(call)
 
 
-@rule("round", "floor", "ceil", "trunc")
+@rule(*ROUNDINGS)
 def rounded(call: Held) -> Any:
     """Hold the result, and remember of what it was made: it may become an id."""
     result = call.mode.hold(call)
@@ -51,11 +47,7 @@ def log_softmax(call: Held) -> Tensor:
     return x + call.rows.constant(logarithm.contiguous())
 
 
-@rule(
-    *"gt ge lt le eq ne isclose isnan isinf isfinite signbit any all count_nonzero nonzero unique argmax argmin "
-    "argsort searchsorted bucketize bool long int short byte char logical_and logical_or logical_not logical_xor "
-    "new_tensor".split()
-)
+@rule(*ANSWERS)
 def answer(call: Held) -> Any:
     """Answer by the numbers of the operands: an answer carries no value; one that is added is a held result."""
     return call.mode.hold(call)

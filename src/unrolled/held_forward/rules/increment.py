@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,25 +13,29 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
+from unrolled.held_forward.moves import JOINS
+from unrolled.held_forward.operands import operands
 from unrolled.held_forward.rules.activation import ELEMENTWISE
+from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
+from unrolled.held_forward.written_positions import WRITES
 
 __all__: list[str] = []
 
 _OF_ENTRIES = OF_ONE_ENTRY | JOINS | {"detach"}
+_BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_select".split())
 
 
 @increment_rule(
-    *MOVES - {"expand_as"},
+    *(OF_ONE_ENTRY - {"expand_as"}).union(OF_SEVERAL_ENTRIES)
+    - {"as_strided"},  # which asks how a tensor lies in memory
     *JOINS,
-    *CONVERSIONS,
-    *(
-        "detach neg sum mean cumsum trace tril triu avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
-        "adaptive_avg_pool2d adaptive_avg_pool3d view_as_real view_as_complex complex real imag conj"
-    ).split(),
+    *WRITES.keys() - {"masked_scatter", "scatter"},
+    *"detach complex scatter_add index_add".split(),
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
+    if call.name in _BY_INDEX and any(map(call.moves, operands(call.args[1:]))):
+        raise UnsupportedOperationError(f"the state changes which entries {call.name} takes")
 
     def increments(value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -41,6 +46,17 @@ def linear_in_all(call: IncrementCall) -> Any:
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
     return call.mode.keep_gate(result, call.args, call.run) if call.name in _OF_ENTRIES else result
+
+
+@increment_rule("scatter")
+def scatter(call: IncrementCall) -> Any:
+    """Write a tensor, or a number, which has no increments."""
+    x, dim, index, source = call.args
+    if call.kwargs:
+        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.kwargs)} has no rule for increments")
+    if not isinstance(source, Tensor):
+        source = torch.full(index.shape, float(source), dtype=x.dtype, device=x.device)
+    return linear_in_all(replace(call, args=(x, dim, index, source)))
 
 
 @increment_rule("add", "sub")
@@ -57,52 +73,17 @@ def add(call: IncrementCall) -> Tensor:
     shape = torch.broadcast_shapes(block.shape, end.shape)
     fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
     result = mode.follow(fresh, torch.as_tensor(begin, dtype=end.dtype, device=end.device).expand_as(end), end)
+    for log, other in ((a, b), (b, a)):
+        if log in mode.logarithms and other not in mode.logarithms and (call.name == "add" or log is a):
+            mode.logarithms[result] = mode.logarithms[log]
     number = b if call.moves(a) else a
     if call.moves(number) or not mode.is_number(number):
         return result
     return mode.keep_gate(result, (a if call.moves(a) else b,), end.new_zeros(shape).add)
 
 
-@increment_rule(*"mul matmul mm bmm mv linear einsum".split())
-def product(call: IncrementCall) -> Tensor:
-    """Multiply the increments of each factor by the other, held between its base and its end."""
-    mode = call.mode
-    equation, given = (call.args[:1], call.args[1:]) if call.name == "einsum" else ((), call.args)
-    factors = list(given[0] if call.name == "einsum" and isinstance(given[0], tuple | list) else given)
-    bias = call.kwargs.get("bias") if call.name == "linear" else None
-    if call.name == "linear" and len(factors) > 2:
-        bias = factors.pop()
-    if len(factors) != 2:
-        raise UnsupportedOperationError(
-            f"{call.name} of {len(factors)} factors has no rule for increments; multiply two at a time"
-        )
-    a, b = factors
-
-    def held(factor: Any, other: Any) -> Any:
-        return mode.held_factor(factor, other, call.name == "mul") if call.moves(factor) else factor
-
-    begin, end = (call.function(*equation, *mode.at(place, (a, b))) for place in (0, 1))
-    parts = [call.function(*equation, held(a, b), b)] if call.moves(b) else []
-    parts += [call.function(*equation, a, held(b, a))] if call.moves(a) else []
-    result = mode.follow(parts[0] if len(parts) == 1 else parts[0] + parts[1], begin, end)
-    if call.name == "mul" and len(parts) == 1:
-        return mode.keep_gate(result, (a if call.moves(a) else b,), torch.zeros_like(end).add)
-    if bias is None:
-        return result
-    with mode:
-        return result + bias
-
-
-@increment_rule("div")
-def divide(call: IncrementCall) -> Tensor:
-    """Multiply by the reciprocal."""
-    a, b = call.args[:2]
-    with call.mode:
-        return a * torch.reciprocal(b) if call.moves(b) else a * (1 / b)
-
-
 @increment_rule(
-    *ELEMENTWISE, *"sigmoid hardsigmoid exp exp2 cos cosh pow square clamp clamp_min clamp_max prelu".split()
+    *ELEMENTWISE - {"log_sigmoid"}, *"sigmoid hardsigmoid exp2 cos cosh square clamp clamp_min clamp_max prelu".split()
 )
 def activation(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from its start to the end."""
@@ -110,6 +91,9 @@ def activation(call: IncrementCall) -> Tensor:
     if len(places) != 1:
         raise UnsupportedOperationError(f"{call.name} of two operands that the state moves has no rule for increments")
     z = call.args[places[0]]
+    if z.is_complex() and call.name == "abs":
+        with call.mode:
+            return torch.view_as_real(z).norm(dim=-1)
     if z.is_complex():
         raise UnsupportedOperationError(f"{call.name} of complex numbers has no rule for increments")
 
@@ -131,13 +115,32 @@ _BOUNDS = frozenset({"clamp", "clamp_min", "clamp_max"})
 """Operations that leave what they do not bound as it is."""
 
 
-@increment_rule("reciprocal", "log", "log2", "log10", "rsqrt", "tan")
+@increment_rule("log", "log2", "log10", "tan")
 def with_pole(call: IncrementCall) -> Tensor:
     """Multiply by the slope as well, where the line does not begin at a pole."""
     start = call.mode.line_start(*call.mode.point(call.args[0]))
     if not bool(torch.isfinite(call.run(start, *call.args[1:])).all()):
         raise UnsupportedOperationError(f"{call.name} is infinite where the state is empty")
     return activation(call)
+
+
+@increment_rule("reciprocal", "rsqrt")
+def inverse(call: IncrementCall) -> Tensor:
+    """Multiply by the slope, and remember the divisor."""
+    result, (x,) = with_pole(call), call.args
+    with call.mode:
+        call.mode.divisors[result] = x.sqrt() if call.name == "rsqrt" else x * 1
+    return result
+
+
+@increment_rule("pow")
+def power(call: IncrementCall) -> Tensor:
+    """Multiply by the slope; a negative power is an inverse."""
+    result, (x, exponent) = activation(call), call.args
+    if not isinstance(exponent, Tensor) and exponent < 0:
+        with call.mode:
+            call.mode.divisors[result] = x**-exponent
+    return result
 
 
 def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -148,65 +151,9 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
     if bool(near.any()):
         middle = (start + 0.5 * step).detach()
         derivative = torch.func.jvp(function, (middle,), (torch.ones_like(middle),))[1]
+        derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
         slope = torch.where(near, derivative, slope)
-    return slope
-
-
-def _exponentials(call: IncrementCall) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute z less a mean of it, the exponentials of that, and which entries are masked by minus infinity.
-
-    The mean moves with z, so what is added to all of z has no part in the result. Its weights are those of softmax,
-    with and without the state: a sum of the exponentials is then one or more at both ends of the line.
-    """
-    z, dim = call.bind("input", "dim")
-    base, end = call.mode.point(z)
-    masked, weights = torch.isneginf(base) & torch.isneginf(end), 0.5 * (base.softmax(dim) + end.softmax(dim))
-    with call.mode:
-        z = z.masked_fill(masked, 0.0)
-        mean = (z * weights).sum(dim, keepdim=True)
-        centred = z - (call.mode.point(mean)[1] if "exp" in call.mode.held else mean)
-        return centred, centred.exp().masked_fill(masked, 0.0), masked
-
-
-@increment_rule("softmax")
-def softmax(call: IncrementCall) -> Tensor:
-    """Divide exp z by its sum."""
-    _, dim = call.bind("input", "dim")
-    _, exponentials, _ = _exponentials(call)
-    with call.mode:
-        return exponentials * exponentials.sum(dim, keepdim=True).reciprocal()
-
-
-@increment_rule("log_softmax")
-def log_softmax(call: IncrementCall) -> Tensor:
-    """Subtract the logarithm of the sum of the exponentials."""
-    _, dim = call.bind("input", "dim")
-    centred, exponentials, masked = _exponentials(call)
-    with call.mode:
-        return (centred - exponentials.sum(dim, keepdim=True).log()).masked_fill(masked, -torch.inf)
-
-
-@increment_rule("addmm", "baddbmm")
-def product_and_sum(call: IncrementCall) -> Tensor:
-    """Compute b + x W by its parts."""
-    if call.kwargs:
-        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.kwargs)} has no rule for increments")
-    summand, a, b = call.args
-    with call.mode:
-        return torch.matmul(a, b) + summand
-
-
-@increment_rule("where", "masked_fill")
-def selected(call: IncrementCall) -> Tensor:
-    """Select among increments; a constant that is selected has none."""
-
-    def increments(value: Any) -> Any:
-        if isinstance(value, Tensor) and not call.moves(value) and value.is_floating_point():
-            return torch.zeros_like(value)
-        return 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-    result: Tensor = call.mode.keep(call.run(*map(increments, call.args)), *call.at_both())
-    return call.mode.keep_gate(result, call.args, call.run)
+    return slope.masked_fill(slope.isnan(), 0.0)  # a branch that the step does not choose may be no number
 
 
 @increment_rule("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
@@ -238,12 +185,3 @@ def expand_as(call: IncrementCall) -> Tensor:
 def question(call: IncrementCall) -> Any:
     """Answer by the end: what a tensor is does not move."""
     return call.mode.of_numbers(call.run(*call.mode.at(1, call.args)))
-
-
-@increment_rule(*"gt lt ge le eq ne isnan isinf sign".split())
-def comparison(call: IncrementCall) -> Any:
-    """Answer by the end, where the state does not change the answer."""
-    base, end = call.at_both()
-    if not torch.equal(base, end):
-        raise UnsupportedOperationError(f"the state changes what {call.name} answers, so the step jumps or has a kink")
-    return end

@@ -13,9 +13,9 @@ from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 
-__all__: list[str] = []
+__all__ = ["OF_SEVERAL_ENTRIES"]
 
-_OF_SEVERAL_ENTRIES = (
+OF_SEVERAL_ENTRIES = (
     "sum mean nansum cumsum trace as_strided avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
     "adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d max_unpool2d "
     "max_unpool3d trapezoid trapz cumulative_trapezoid gradient sum_to_size deg2rad rad2deg diagflat view_as_real "
@@ -26,7 +26,7 @@ _OF_SEVERAL_ENTRIES = (
 """Sums, means and transforms of one tensor; ``as_strided`` asks how a tensor lies in memory."""
 
 
-@rule(*OF_ONE_ENTRY, *_OF_SEVERAL_ENTRIES)
+@rule(*OF_ONE_ENTRY, *OF_SEVERAL_ENTRIES)
 def linear_in_one(call: Held) -> object:
     """Run the operation as it is, on a gate and on its parts."""
     first, *rest = call.args

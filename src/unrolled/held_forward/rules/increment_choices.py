@@ -1,0 +1,154 @@
+"""Choices and steps that jump, on blocks of increments: between their two answers lies a line as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.rules.additive import where_operands
+
+__all__: list[str] = []
+
+
+@increment_rule("gt", "lt", "ge", "le", "eq", "ne")
+def comparison(call: IncrementCall) -> Tensor:
+    """Answer by the end; where the state changes the answer, it is the number 0 or 1, which jumps with a - b."""
+    base, end = call.at_both()
+    if torch.equal(base, end):
+        return end
+    a, b = call.args
+    with call.mode:
+        apart = (a - b).expand(end.shape)
+    return _jump(call, apart, base.to(apart.dtype), end.to(apart.dtype))
+
+
+def _jump(call: IncrementCall, z: Tensor, base: Tensor, end: Tensor) -> Tensor:
+    """Multiply the increments of z by the slope of the line between two values, however near they are."""
+    before, after = call.mode.point(z)
+    still = base == end
+    slope = (end - base).masked_fill(still, 0.0) / (after - before).masked_fill(still, 1.0)
+    return call.mode.follow(slope * z, base, end)
+
+
+@increment_rule("isnan", "isinf", "isfinite")
+def answer(call: IncrementCall) -> Tensor:
+    """Answer by the end, where the state does not change the answer."""
+    base, end = call.at_both()
+    if not torch.equal(base, end):
+        raise UnsupportedOperationError(f"the state changes what {call.name} answers")
+    return end
+
+
+@increment_rule("floor", "ceil", "round", "trunc", "sign")
+def rounded(call: IncrementCall) -> Tensor:
+    """Multiply by the slope of the line from the base to the end."""
+    return _jump(call, call.args[0], *call.at_both())
+
+
+@increment_rule("remainder", "fmod")
+def remainder(call: IncrementCall) -> Tensor:
+    """Compute a - b q, of which q is the quotient without its fraction."""
+    a, b = call.args
+    with call.mode:
+        whole = torch.floor(a / b) if call.name == "remainder" else torch.trunc(a / b)
+        return a - b * whole
+
+
+@increment_rule("logical_not", "bitwise_not", "invert")
+def negation(call: IncrementCall) -> Tensor:
+    """Compute 1 - a of an answer that moves."""
+    with call.mode:
+        return 1 - call.args[0]
+
+
+@increment_rule("logical_and", "bitwise_and", "and", "logical_or", "bitwise_or", "or")
+def both_or_either(call: IncrementCall) -> Tensor:
+    """Compute a b, or a + b - a b, of answers of which one moves."""
+    a, b = call.args
+    with call.mode:
+        a, b = (
+            each if call.moves(each) else torch.where(each, 1.0, 0.0).to(b if call.moves(b) else a) for each in (a, b)
+        )
+        return a * b if call.name.endswith("and") else a + b - a * b
+
+
+@increment_rule("where", "masked_fill")
+def selected(call: IncrementCall) -> Tensor:
+    """Select among increments; a constant that is selected has none. A choice that moves is a factor of a - b."""
+    if call.name == "where":
+        condition, a, b = where_operands(call.function, call.bind)
+    else:
+        b, condition, a = call.bind("input", "mask", "value")
+    if call.moves(condition):
+        return _by_answers(call, condition, a, b)
+
+    def increments(value: Any) -> Any:
+        return value if call.moves(value) else 0.0
+
+    def choose(*pair: Any) -> Any:
+        return torch.where(condition, *pair)
+
+    block = choose(increments(a), increments(b))
+    base, end = (choose(*call.mode.at(place, (a, b))) for place in (0, 1))
+    return call.mode.keep_gate(call.mode.follow(block.to(end.dtype), base, end), call.args, call.run)
+
+
+def _by_answers(call: IncrementCall, condition: Tensor, a: Any, b: Any) -> Tensor:
+    """Compute b + m (a - b), where the state changes m; if one of both is no number, all is due to m."""
+    mode, (before, after) = call.mode, call.mode.point(condition)
+    (a0, a1), (b0, b1) = mode.point(a), mode.point(b)
+    start: Tensor = torch.where(before != 0, a0, b0)
+    end: Tensor = torch.where(after != 0, a1, b1)
+    known = torch.isfinite((a0 + a1) + (b0 + b1) + torch.zeros_like(end))
+    with mode:
+        chosen = torch.where(after != 0, a, b)
+        a, b = (torch.where(known, each, 0.0) for each in (a, b))
+        both = b + condition * (a - b)
+    rise = (end - start).masked_fill(known | (before == after), 0.0)
+    block = torch.where(known, both, rise * (after - before) * condition)
+    return mode.follow(torch.where(before == after, chosen, block), start, end)
+
+
+@increment_rule("maximum", "minimum", "max", "min", "fmax", "fmin", "amax", "amin")
+def extreme(call: IncrementCall) -> Any:
+    """Compute max(a, b) = ½ (a + b + |a - b|), or the largest of entries; the minimum with the other sign."""
+    a, second = call.bind("input", "other")
+    if isinstance(second, Tensor):
+        with call.mode:
+            apart = 0.5 * (a - second).abs()
+            return 0.5 * (a + second) + apart if "max" in call.name else 0.5 * (a + second) - apart
+    dim, keep = call.bind("input", "dim", "keepdim")[1:]
+    dims = tuple(range(a.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    base, end = call.mode.point(a)
+    parts = _of_largest(call.mode.line_start(base, end), end, dims, 1 if "max" in call.name else -1)
+    block = (a * parts).sum(dims, keepdim=bool(keep))
+    before, after = call.at_both()
+    if isinstance(after, Tensor):
+        result = call.mode.follow(block, before, after)
+        return call.mode.keep_gate(result, (a,), lambda each: (each * parts).sum(dims, keepdim=bool(keep)))
+    place = after[1]
+    if not call.mode.holds("argmax") and not torch.equal(before[1], place):
+        place = call.mode.follow(place.clone(), before[1], place)
+    return type(after)((call.mode.follow(block, before[0], after[0]), place))
+
+
+def _of_largest(start: Tensor, end: Tensor, dims: tuple[int, ...], sign: int) -> Tensor:
+    """For each entry, the part of the line along which it is the largest (sign 1) or smallest of those along axes."""
+    last = tuple(range(-len(dims), 0))
+    start, rise = (
+        (sign * each).nan_to_num(neginf=torch.finfo(each.dtype).min / 8).movedim(dims, last).flatten(-len(dims))
+        for each in (start, end - start)
+    )
+    ahead, faster = (start[..., None, :] - start[..., None]), rise[..., None] - rise[..., None, :]
+    equal = faster == 0
+    passes = ahead / faster.masked_fill(equal, 1.0)
+    first = passes.masked_fill(faster < 0, 0.0).masked_fill(equal, 0.0).masked_fill(equal & (ahead > 0), 1.0)
+    until = passes.masked_fill(faster > 0, 1.0).masked_fill(equal, 1.0)
+    parts = (until.amin(-1).clamp(max=1.0) - first.amax(-1).clamp(min=0.0)).clamp(min=0.0)
+    parts = parts / (equal & (ahead == 0)).sum(-1)  # equal lines share alike
+    wide = [end.shape[dim] for dim in dims]
+    return parts.unflatten(-1, wide).movedim(last, dims)

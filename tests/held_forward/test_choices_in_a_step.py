@@ -1,0 +1,162 @@
+"""Choices, maxima and steps that jump, in a step of the user's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import unrolled
+from layered_steps import SERIES, D, model_with
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.increments import SecantIncrements, ShareIncrements
+
+
+def inside(z):
+    return (z > -1) & (z < 1)
+
+
+def written(z):
+    result = z * 1
+    return result.masked_fill(~(z > 0), 0.0)
+
+
+PAIRS = {
+    "leaky relu": (lambda z: torch.where(z > 0, z, 0.1 * z), lambda z: F.leaky_relu(z, 0.1)),
+    "relu by a mask": (lambda z: z * (z > 0), torch.relu),
+    "relu by a number": (lambda z: z * z.gt(0).to(z.dtype), torch.relu),
+    "relu by a fill": (written, torch.relu),
+    "clip": (lambda z: torch.where(z > 1, 1.0, torch.where(z < -1, -1.0, z)), F.hardtanh),
+    "clip by both": (lambda z: torch.where(inside(z), z, torch.sign(z)), F.hardtanh),
+    "clip by either": (lambda z: torch.where((z >= 1) | (z <= -1), torch.sign(z), z), F.hardtanh),
+    "elu": (lambda z: torch.where(z > 0, z, z.clamp(max=0).exp() - 1), F.elu),
+    "root": (lambda z: torch.where(z > 0, z.sqrt(), 0.0), lambda z: z.relu().sqrt()),
+    "maxout": (
+        lambda z: z.reshape(-1, 3, 2).amax(-1).repeat(1, 2),
+        lambda z: torch.maximum(z[:, ::2], z[:, 1::2]).repeat(1, 2),
+    ),
+    "max": (lambda z: z - z[:, :2].max(1, keepdim=True)[0], lambda z: z - torch.maximum(z[:, :1], z[:, 1:2])),
+    "min": (lambda z: z - z[:, :2].min(1).values[:, None], lambda z: z - torch.minimum(z[:, :1], z[:, 1:2])),
+    "softmax": (
+        lambda z: (z - z.amax(1, keepdim=True)).exp() / (z - z.amax(1, keepdim=True)).exp().sum(1, keepdim=True),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_choice_has_the_n_grams_of_the_function_that_it_is(name):
+    function, same = PAIRS[name]
+    found = unrolled.explain(model_with(function), SERIES[:1], target=1)
+    assert abs(found.ledger.remainder) < 1e-12
+    assert not any("quadrature" in note for note in found.notes)
+    if same is not None:
+        expected = unrolled.explain(model_with(same), SERIES[:1], target=1)
+        torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
+    if name == "root":  # of the branch that is not chosen torch's gradient is no number
+        return
+    zero = unrolled.explain(model_with(function), SERIES[:1], target=1, expansion="zero")
+    assert abs(zero.ledger.remainder) > 1e-4
+
+
+JUMPS = {
+    "floor": lambda z: torch.floor(3 * z),
+    "round": lambda z: torch.round(3 * z) / 3,
+    "sign": lambda z: torch.sign(z),
+    "trunc": lambda z: 3 * z.trunc(),
+    "spike": lambda z: z - (z > 0.3).to(z.dtype),
+    "threshold": lambda z: torch.where(z > 0.3, z, -1.0),
+    "remainder": lambda z: z % 0.5,
+    "fmod": lambda z: torch.fmod(z, 0.5),
+    "rounded quotient": lambda z: torch.div(z, 0.5, rounding_mode="floor"),
+    "straight through": lambda z: z.sigmoid() + (z.sigmoid().round() - z.sigmoid()).detach(),
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_step_that_jumps_is_exact(name):
+    model = model_with(JUMPS[name])
+    for expansion in ("secant", "shares"):
+        found = unrolled.explain(model, SERIES[:1, :3], target=1, expansion=expansion)
+        assert abs(found.ledger.remainder) < 1e-11
+        assert found.residual < 1e-11
+        assert not any("quadrature" in note for note in found.notes)
+    zero = [abs(each.ledger.remainder) for each in unrolled.explain_batch(model, SERIES, target=1, expansion="zero")]
+    assert max(zero) > 1e-3
+
+
+def entries(seed=0, shape=(3, 5)):
+    return torch.randn(2, *shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_entry_has_the_part_of_the_line_along_which_it_is_the_largest(sign):
+    base, end = entries()
+    mode = SecantIncrements()
+    found = []
+    for kept in torch.eye(5, dtype=torch.float64):
+        with mode:
+            block = mode.follow(kept * (end - base), base, end)
+            found.append(block.amax(1) if sign > 0 else block.amin(1))
+    places = (torch.arange(20000, dtype=torch.float64) + 0.5)[:, None, None] / 20000
+    along = base + places * (end - base)
+    winners = F.one_hot((sign * along).argmax(-1), 5).double().mean(0)
+    torch.testing.assert_close(torch.stack(found, 1), winners * (end - base), atol=1e-3, rtol=0)
+    largest = end.amax(1) - base.amax(1) if sign > 0 else end.amin(1) - base.amin(1)
+    torch.testing.assert_close(torch.stack(found, 1).sum(1), largest)
+    assert float(((winners > 0.02) & (winners < 0.98)).sum()) > 2  # the control: some are largest for a while
+
+
+def test_equal_entries_share_a_maximum_and_masked_ones_have_no_part():
+    base, end = torch.zeros(1, 4, dtype=torch.float64), torch.tensor([[2.0, 2.0, 1.0, -torch.inf]]).double()
+    base[:, 3] = -torch.inf
+    for mode in (SecantIncrements(), ShareIncrements()):
+        with mode:
+            found = mode.follow(torch.tensor([[1.0, 0.0, 5.0, 7.0]]).double(), base, end).amax((0, 1))
+        assert float(found) == 0.5
+
+
+def test_by_shares_the_largest_has_all():
+    _, end = entries(1)
+    mode = ShareIncrements()
+    with mode:
+        found = mode.follow(end.clone(), torch.zeros_like(end), end).max(1)
+    torch.testing.assert_close(found.values, end.max(1).values)
+
+
+BY_PLACE = {
+    "gather": lambda z: z.gather(1, z.max(1, keepdim=True).indices),
+    "number": lambda z: z.max(1).indices.to(z.dtype),
+    "taken": lambda z: z[z > 0],
+    "set": lambda z: torch.zeros_like(z).index_put((z > 0,), z[0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", BY_PLACE)
+def test_where_the_state_changes_which_entries_are_read_secant_says_so(name):
+    base, end = entries(2, (1, 5))
+    mode = SecantIncrements()
+    with mode, pytest.raises(UnsupportedOperationError, match=r"the state changes|has no rule"):
+        BY_PLACE[name](mode.follow(end - base, base, end))
+    same = SecantIncrements()
+    if name in ("gather", "taken"):
+        with same:  # the control: the same places
+            found = BY_PLACE[name](same.follow(0.5 * end, end, 1.5 * end))
+        torch.testing.assert_close(found, 0.5 * BY_PLACE[name](end))
+
+
+def test_n_grams_do_not_depend_on_the_order_of_units():
+    def widest(z):
+        return z - z.max(1, keepdim=True)[0]
+
+    model, other = model_with(widest), model_with(widest)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    with torch.no_grad():
+        cell = other.cell
+        for each in (cell.x.weight, cell.x.bias, cell.h.bias):
+            each.copy_(each[order])
+        cell.h.weight.copy_(cell.h.weight[order][:, order])
+        other.head.weight.copy_(other.head.weight[:, order])
+    found, expected = (unrolled.explain(each, SERIES[:1], target=1).triangle.contributions for each in (model, other))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert len(order) == D

@@ -1,0 +1,64 @@
+"""Sums of exponentials, attention and gates in log space, in a step of the user's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import unrolled
+from layered_steps import SERIES, D, model_with
+
+
+def slots(z):
+    return z.reshape(-1, 2, 3)
+
+
+def attention(**options):
+    return lambda z: F.scaled_dot_product_attention(slots(z), slots(0.5 * z), slots(z + 1), **options).reshape(-1, D)
+
+
+def by_hand(scale, mask=None):
+    def attended(z):
+        scores = slots(z) @ slots(0.5 * z).mT * scale
+        scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+        return (scores.softmax(-1) @ slots(z + 1)).reshape(-1, D)
+
+    return attended
+
+
+EARLIER = torch.ones(2, 2, dtype=torch.bool).tril()
+PAIRS = {
+    "logsumexp": (lambda z: z - torch.logsumexp(z, 1, keepdim=True), lambda z: torch.log_softmax(z, 1)),
+    "of one axis": (lambda z: z - torch.logsumexp(z, dim=-1)[:, None], lambda z: torch.log_softmax(z, 1)),
+    "logaddexp": (lambda z: torch.logaddexp(z, z.flip(1)), lambda z: torch.stack((z, z.flip(1))).logsumexp(0)),
+    "attention": (attention(), by_hand(3**-0.5)),
+    "causal": (attention(is_causal=True, scale=0.7), by_hand(0.7, EARLIER)),
+    "masked": (attention(attn_mask=EARLIER), by_hand(3**-0.5, EARLIER)),
+    "gate": (lambda z: torch.exp(F.logsigmoid(z)) * z.flip(1), lambda z: torch.sigmoid(z) * z.flip(1)),
+    "stabilised gate": (
+        lambda z: torch.exp(F.logsigmoid(z) - 0.3) * z.flip(1),
+        lambda z: torch.sigmoid(z) * torch.exp(torch.tensor(-0.3, dtype=torch.float64)) * z.flip(1),
+    ),
+}
+
+
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_n_grams_are_those_of_the_same_numbers_written_otherwise(name, expansion):
+    found, expected = (
+        unrolled.explain(model_with(function), SERIES[:1], target=1, expansion=expansion) for function in PAIRS[name]
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
+    assert abs(found.ledger.remainder) < 1e-12
+    zero = unrolled.explain(model_with(PAIRS[name][0]), SERIES[:1], target=1, expansion="zero")
+    assert abs(zero.ledger.remainder) > 1e-4
+
+
+def test_by_shares_any_other_exponential_is_held():
+    functions = [lambda z: torch.exp(F.logsigmoid(z)) * z, lambda z: torch.exp(F.softplus(z)) * z]
+    gate, other = (unrolled.explain(model_with(f), SERIES[:1], target=1, expansion="shares") for f in functions)
+    held = model_with(lambda z: F.softplus(z).exp().detach() * z)
+    same = unrolled.explain(held, SERIES[:1], target=1, expansion="shares")
+    torch.testing.assert_close(other.triangle.contributions, same.triangle.contributions, rtol=0, atol=1e-12)
+    assert not torch.allclose(gate.triangle.contributions, other.triangle.contributions, atol=1e-3)

@@ -1,0 +1,38 @@
+"""A model with a step of the user's own around one function, for the tests of what a step may hold."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+D, T = 6, 4
+SERIES = torch.randn(2, T, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+class Layered(nn.Module):
+    def __init__(self, function, *layers):
+        super().__init__()
+        self.x, self.h, self.layers, self.function = nn.Linear(3, D), nn.Linear(D, D), nn.ModuleList(layers), function
+
+    def forward(self, x, h):
+        return torch.tanh(self.function(self.x(x) + self.h(h), *self.layers))
+
+
+class Loop(nn.Module):
+    def __init__(self, cell):
+        super().__init__()
+        self.cell, self.head = cell, nn.Linear(D, 2)
+
+    def forward(self, xs):
+        h = xs.new_zeros(len(xs), D)
+        for x in xs.unbind(1):
+            h = self.cell(x, h)
+        return self.head(h)
+
+
+def model_with(*parts):
+    torch.manual_seed(3)
+    made = Loop(Layered(*parts)).double()
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return made
