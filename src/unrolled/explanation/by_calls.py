@@ -168,6 +168,7 @@ def _sequences(
             expansion=str(chosen),
             exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
             local=chosen.local,
+            leaves_out=not chosen.exact,
             residual=residual,
             parity=max(strand.parity for strand in line.line.strands),
             biases={**biases, **others},
