@@ -223,3 +223,44 @@ def test_tokens_are_followed_to_their_vectors_however_they_are_looked_up(look_up
         expected[0, 2] = 0
     torch.testing.assert_close(found.texts["0"], expected)
     assert float(found.remainder.abs().max()) < 1e-14
+
+
+class TwoHeads(nn.Module):
+    """Returns the probabilities of two heads side by side, the second as logits if it is asked to."""
+
+    def __init__(self, second):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn = nn.Embedding(20, 4), nn.GRU(4, 4, batch_first=True)
+        self.first, self.second, self.of_second = nn.Linear(4, 3), nn.Linear(4, 3), second
+        self.double()
+
+    def forward(self, tokens):
+        h = self.rnn(self.embed(tokens))[0][:, -1]
+        return torch.stack([self.first(h).softmax(-1), self.of_second(self.second(h))], dim=1)
+
+
+@pytest.mark.parametrize("second", [lambda z: z.softmax(-1), lambda z: z])
+def test_a_softmax_beside_another_output_is_followed_as_one_alone(second):
+    model, tokens = TwoHeads(second), torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
+    alone = nn.Sequential(model.embed, LastState(model.rnn), model.first, nn.Softmax(-1))
+    found = unrolled.account(model, tokens, target=lambda out: out[:, 0, 1])
+    expected = unrolled.account(alone, tokens, target=lambda out: out[:, 1])
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-12)
+    assert "the target is a result of softmax" in " ".join(found.notes)
+    assert float(found.tokens.abs().min()) > 0
+    for one, other in zip(
+        unrolled.explain_batch(model, tokens, target=lambda out: out[:, 0, 1]),
+        unrolled.explain_batch(alone, tokens, target=lambda out: out[:, 1]),
+        strict=True,
+    ):
+        torch.testing.assert_close(one.token_scores, other.token_scores, rtol=0, atol=1e-9)
+
+
+class LastState(nn.Module):
+    def __init__(self, rnn):
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, x):
+        return self.rnn(x)[0][:, -1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import torch
@@ -35,6 +35,11 @@ class LinearOutput:
         self._contributions: dict[int, Tensor] = {}
         self.gradients = self.differentiate(output.sum())
         """By each row; None where the output does not depend on it."""
+
+    def reads(self, places: Iterable[int]) -> bool:
+        """Tell whether the output changes with one of some rows; what it has left out of them has gradients of zero."""
+        gradients = (self.gradients[place] for place in places)
+        return any(gradient is not None and bool(gradient.any()) for gradient in gradients)
 
     def differentiate(self, value: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of a function of the output by each row."""

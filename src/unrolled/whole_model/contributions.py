@@ -81,8 +81,9 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             "dataclass"
         )
     reaching = [place for place, gradient in enumerate(linear.gradients) if gradient is not None]
-    carrying = INPUTS if inputs else ("number",)
-    if not any(rows[place].kind in carrying for place in reaching):
+    carrying = [place for place in reaching if rows[place].kind in (INPUTS if inputs else ("number",))]
+    held = (place for place in reaching if rows[place].kind == "held")
+    if not carrying or (not linear.reads(carrying) and linear.reads(held)):
         raise HeldOnlyError(_nothing_reaches(sources))
     found = Contributions()
     numbers = {rows[place].name: place for place in reaching if rows[place].kind == "feature"}
