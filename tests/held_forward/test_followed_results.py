@@ -264,3 +264,41 @@ class LastState(nn.Module):
 
     def forward(self, x):
         return self.rnn(x)[0][:, -1]
+
+
+class Member(nn.Module):
+    """Weighs its words by attention, in the middle, and gives probabilities."""
+
+    def __init__(self, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.embed, self.query, self.head = nn.Embedding(V, E), nn.Linear(E, 1), nn.Linear(E, 3)
+        self.rnn = nn.GRU(E, E, batch_first=True)
+        self.double()
+
+    def forward(self, ids):
+        states = self.rnn(self.embed(ids))[0]
+        return self.head((self.query(states).softmax(1) * states).sum(1)).softmax(-1)
+
+
+class Ensemble(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.weights, self.members = weights, nn.ModuleList(map(Member, range(3)))
+
+    def forward(self, ids):
+        return sum(weight * member(ids) for weight, member in zip(self.weights, self.members, strict=True))
+
+
+def test_all_members_of_an_ensemble_are_followed_and_attention_inside_them_is_not():
+    model = Ensemble((0.5, -0.25, 0.75))
+    found = unrolled.account(model, IDS, target=1)
+    alone = [unrolled.account(member, IDS, target=1).tokens for member in model.members]
+    expected = sum(weight * each for weight, each in zip(model.weights, alone, strict=True))
+    torch.testing.assert_close(found.tokens, expected, rtol=0, atol=1e-12)
+    assert "softmax" not in found.constants
+    twice = Ensemble([2 * weight for weight in model.weights])
+    for whole, double in zip(*(unrolled.explain_batch(each, IDS, target=1) for each in (model, twice)), strict=True):
+        assert len(whole.sequences) == 3
+        assert all(bool((each.token_scores != 0).all()) for each in whole.sequences)
+        torch.testing.assert_close(2 * whole.token_scores, double.token_scores, rtol=0, atol=1e-9)

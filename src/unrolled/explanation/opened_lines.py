@@ -77,6 +77,8 @@ class OpenedCalls:
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model draws no random numbers."""
+    held: frozenset[int] = frozenset()
+    """Numbers of the held results that the target reads by themselves."""
 
 
 def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls:
@@ -117,7 +119,8 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
     logit = expected.double().cpu()
     results = {row.name for row in rows if row.kind == "held" and row.name in used}
     notes = bias_notes(used, results, run.mode.rows.tables, logit - sum(used.values(), torch.zeros_like(logit)))
-    return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, expected.dtype, notes=notes)
+    own = linear.held_by_themselves(rows, len(strands))
+    return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, expected.dtype, notes=notes, held=own)
 
 
 def _open_line(line: Line, owners: Tensor, initial: Tensor, found: Covectors, limit: int | None) -> OpenedLine:

@@ -40,6 +40,10 @@ class Contributions:
     """Whether a recurrent network ran."""
     by_quadrature: bool = False
     """Whether a quadrature expanded one."""
+    held: frozenset[int] = frozenset()
+    """Numbers of the held results that the output reads by themselves."""
+    of_run: tuple[str, ...] = ()
+    """What the target is, and what the run's recurrent networks leave out."""
     left: tuple[str, ...] = ()
     """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()
@@ -106,6 +110,7 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             if order is not None and name not in numbers:
                 found.orders[name] = order
     _add_constants(found, linear, rows)
+    found.held = linear.held_by_themselves(rows)
     found.left = tuple(sources.mode.vectors.left.tables)
     return found
 
