@@ -91,6 +91,29 @@ def test_a_bare_network_takes_no_position(unrolled: Command, bare: tuple[Path, P
     unrolled(*words, "--at", 0).assert_refused(2, "--at is 0, but a file of weights has one output; leave out --at")
 
 
+def test_outputs_of_a_bare_network_are_named(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
+    words = ("explain", "--weights", bare[0], "--vocab", bare[1], "it is bad")
+    path = tmp_path / "it.json"
+    done = unrolled(*words, "--classes", "bad, fair, good", "--target", "good", "--against", "bad", "--json", path)
+    assert (done.status, done.err) == (0, "")
+    assert only_account(path)["target"] == "good rather than bad"
+    assert all(name in done.out.splitlines()[0] for name in ("bad ", "fair ", "good "))
+    unrolled(*words, "--classes", "bad,fair,good", "--target", "god").assert_refused(2, "class", "'god'", "good")
+    unrolled(*words, "--classes", "bad,good").assert_refused(2, "--classes names 2 outputs; expected 3")
+    unrolled(*words, "--classes", "bad,good,bad").assert_refused(2, "expected a name of its own for each output")
+
+
+def test_a_cell_in_a_loop_is_explained(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
+    tensors = {name.replace("_l0", ""): tensor for name, tensor in load_file(bare[0]).items()}
+    save_file(tensors, tmp_path / "cell.safetensors")
+    path, other = tmp_path / "it.json", tmp_path / "other.json"
+    rest = ("--vocab", bare[1], "it is not bad", "--json")
+    assert unrolled("explain", "--weights", bare[0], *rest, path).status == 0
+    assert unrolled("explain", "--weights", tmp_path / "cell.safetensors", *rest, other).status == 0
+    assert only_account(path)["ledger"] == only_account(other)["ledger"]
+    assert "cells taken for layers, the first reads the words: core" in only_account(other)["notes"]
+
+
 def test_bad_weights_are_refused(unrolled: Command, bare: tuple[Path, Path]) -> None:
     def refused(status: int, *expected: str) -> None:
         unrolled("explain", "--weights", bare[0], "--vocab", bare[1], "bad").assert_refused(status, *expected)

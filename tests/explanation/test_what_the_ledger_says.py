@@ -12,6 +12,7 @@ from torch import nn
 import unrolled
 from unrolled.decomposition.ledger import Ledger
 from unrolled.errors import ConvergenceError, NonFiniteError
+from unrolled.expansions.zero import Zero
 from unrolled.report.account_terminal import to_text as account_text
 from unrolled.report.json_records import to_json
 from unrolled.report.page import render_page
@@ -89,6 +90,15 @@ def test_an_inexact_expansion_says_what_it_leaves_out():
     found = unrolled.explain(classifier(), tokens(8), target=1, expansion="zero")
     assert not found.closes
     assert "the expansion zero is not exact; use secant" in found.notes[0]
+
+
+def test_an_inexact_expansion_of_the_users_own_says_so_as_well():
+    class Tangent(Zero):
+        def __str__(self) -> str:
+            return "tangent at nothing"
+
+    found = unrolled.explain(classifier(), tokens(8), target=1, expansion=Tangent())
+    assert "the expansion tangent at nothing is not exact; use secant" in found.notes[0]
 
 
 def of_cancellation(found) -> list[str]:

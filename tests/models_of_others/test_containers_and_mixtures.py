@@ -146,3 +146,28 @@ def test_a_mixture_of_softmaxes_names_what_is_held():
     assert any("depend on the states and are held: softmax" in note for note in explained.notes)
     gated = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 2)).double()
     assert not unrolled.account(gated, numbers(1, 3), target=1).notes
+
+
+class Sharpened(nn.Module):
+    """Adds a small share of its probabilities to the logits."""
+
+    def __init__(self, share):
+        super().__init__()
+        torch.manual_seed(0)
+        self.e, self.rnn, self.out = nn.Embedding(V, 3), nn.GRU(3, 4, batch_first=True), nn.Linear(4, 2)
+        self.share = share
+        self.double()
+
+    def forward(self, ids):
+        logits = self.out(self.rnn(self.e(ids))[0][:, -1])
+        return logits + self.share * torch.softmax(logits, -1)
+
+
+@pytest.mark.parametrize(("share", "is_noted"), [(0.02, True), (1e-6, False)])
+def test_an_account_and_an_explanation_note_the_same_held_results(share, is_noted):
+    model = Sharpened(share)
+    account = unrolled.account(model, ids(1, 5), target=1)
+    assert abs(float(account.constants["softmax"])) < 0.1 * abs(float(account.output))
+    explained = unrolled.explain(model, ids(1, 5), target=1)
+    assert any("held contribute to the output by themselves: softmax" in note for note in account.notes) is is_noted
+    assert any("depend on the states and are held: softmax" in note for note in explained.notes) is is_noted

@@ -125,3 +125,50 @@ def test_a_scripted_step_is_refused_as_that():
     model = Loop(torch.jit.script(OwnGRU(E, D)), lambda cell, x, h: cell(x, h), zero)
     with pytest.raises(UsageError, match=r"cell is scripted.*pass the Python module"):
         unrolled.explain(model, IDS, target=1)
+
+
+class LayersFirst(nn.Module):
+    """A step of several layers, whose state has the layers in front of the batch."""
+
+    def __init__(self, kind, layers):
+        super().__init__()
+        self.cells = nn.ModuleList(kind(E if layer == 0 else D, D) for layer in range(layers))
+
+    def forward(self, x, state):
+        states = []
+        for cell, h in zip(self.cells, state, strict=True):
+            x = cell(x, h)
+            states.append(x)
+        return x, torch.stack(states)
+
+
+class Layers(nn.Module):
+    def __init__(self, kind, layers):
+        super().__init__()
+        torch.manual_seed(0)
+        self.step, self.head = LayersFirst(kind, layers), nn.Linear(D, 3)
+        self.double().eval()
+
+    def forward(self, xs):
+        state = torch.zeros(len(self.step.cells), len(xs), D, dtype=torch.float64)
+        for x in xs.unbind(1):
+            h, state = self.step(x, state)
+        return self.head(h)
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers", "named"),
+    [
+        (OwnGRU, 2, ["step.cells.0", "step.cells.1"]),
+        (OwnGRU, 1, "step.cells.0"),
+        (nn.GRUCell, 2, ["step.cells.0", "step.cells.1"]),
+    ],
+)
+def test_a_step_that_does_not_open_names_those_inside_it_which_do(kind, layers, named):
+    xs, model = torch.randn(1, T, E, dtype=torch.float64), Layers(kind, layers)
+    with pytest.raises(UnsupportedOperationError) as told:
+        unrolled.explain(model, xs, target=1, rnn=unrolled.as_cell("step"))
+    assert str(told.value).endswith(f"; or open the steps inside it: rnn={named!r}")
+    found = unrolled.explain(model, xs, target=1, rnn=named)
+    assert abs(found.ledger.remainder) < 1e-12
+    assert len(found) == T

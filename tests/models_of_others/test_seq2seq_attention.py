@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.functional import softmax
 
 import unrolled
+from unrolled.errors import UsageError
 
 V, E, D = 12, 4, 5
 SOURCE, TARGET = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]]), torch.tensor([[1, 7, 2, 8], [1, 8, 2, 9]])
@@ -157,3 +158,42 @@ def test_numbers_that_are_fed_back_lead_to_the_encoder():
     found = unrolled.explain(Forecast().double(), torch.randn(1, 6, 2, dtype=torch.float64), target=2)
     assert [each.name for each in found.sequences] == ["encoder", "decoder"]
     assert abs(found.ledger.remainder) < 1e-13
+
+
+class MaskedPointer(nn.Module):
+    """Points at one position after another; those that it has pointed at are masked."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.encoder = nn.Embedding(9, 4), nn.GRU(4, 4, batch_first=True)
+        self.decoder, self.query = nn.GRUCell(4, 4), nn.Linear(4, 4)
+        self.double()
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        keys, last = self.encoder(x)
+        state, read = last[0], torch.zeros_like(last[0])
+        mask, scores = torch.zeros(tokens.shape, dtype=torch.bool), []
+        for _ in range(2):
+            state = self.decoder(read, state)
+            scores.append((keys * self.query(state)[:, None]).sum(-1).masked_fill(mask, -1e9))
+            place = scores[-1].argmax(1)
+            read, mask = x[torch.arange(len(x)), place], mask.scatter(1, place[:, None], True)
+        return torch.stack(scores, dim=1)
+
+
+def test_a_masked_score_of_one_example_says_that_it_changes_with_no_state():
+    model, tokens = MaskedPointer(), torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
+    place = int(model(tokens)[0, 0].argmax())
+    assert int(model(tokens)[1, 0].argmax()) != place
+
+    def target(out):
+        return out[:, 1, place]
+
+    with pytest.raises(UsageError, match=r"example 0 .* changes with no state, as a masked .* rnn='encoder'"):
+        unrolled.explain_batch(model, tokens, target=target)
+    assert not unrolled.explain(model, tokens[:1], target=target).token_scores.any()
+    first, second = unrolled.explain_batch(model, tokens, target=target, rnn="encoder")
+    assert not first.token_scores.any()
+    assert second.token_scores.any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -69,6 +70,48 @@ def test_the_rebuilt_network_says_what_the_network_said(
 def test_a_projected_lstm_is_recognised(tmp_path: Path, bidirectional: bool) -> None:
     owner = Owner(nn.LSTM, proj_size=2, num_layers=2, bidirectional=bidirectional)
     assert_same(owner, saved(tmp_path, owner))
+
+
+class OwnerOfCells(nn.Module):
+    """A model with a loop over cells, one above another."""
+
+    def __init__(self, kind: type[nn.RNNCellBase], layers: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(WORDS, SIZE)
+        self.cells = nn.ModuleList(kind(SIZE if layer == 0 else UNITS, UNITS) for layer in range(layers))
+        self.out = nn.Linear(UNITS, CLASSES)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        states: list[Any] = [None] * len(self.cells)
+        for x in self.words(tokens).unbind(1):
+            for layer, cell in enumerate(self.cells):
+                states[layer] = cell(x, states[layer])
+                x = states[layer][0] if isinstance(states[layer], tuple) else states[layer]
+        return self.out(x)
+
+
+@pytest.mark.parametrize("layers", [1, 11])
+@pytest.mark.parametrize("kind", [nn.GRUCell, nn.LSTMCell, nn.RNNCell])
+def test_cells_of_a_list_are_layers(tmp_path: Path, kind: type[nn.RNNCellBase], layers: int) -> None:
+    owner = OwnerOfCells(kind, layers)
+    needed = {"nonlinearity": "tanh"} if kind is nn.RNNCell else {}
+    path = saved(tmp_path, owner)
+    assert_same(owner, path, **needed)
+    assert load_classifier(path, words=WORDS, **needed).cells == tuple(f"cells.{layer}" for layer in range(layers))
+
+
+def test_cells_that_are_no_layers_of_one_network_are_refused_by_their_names(tmp_path: Path) -> None:
+    owner = OwnerOfCells(nn.GRUCell, 2)
+    second = {f"second__{name}": value for name, value in nn.GRUCell(SIZE, UNITS).state_dict().items()}
+    path = saved(tmp_path, owner, **second)
+    with pytest.raises(UsageError, match=r"several recurrent networks.*'cells', 'second'; name one with --rnn"):
+        load_classifier(path, words=WORDS)
+    assert_same(owner, path, rnn="cells", head="out.weight")
+    side_by_side = {f"cells.1.{name}": value for name, value in nn.GRUCell(SIZE, UNITS).state_dict().items()}
+    with pytest.raises(DataError, match=r"cells\.1\.weight_ih has shape \[18, 5\]; expected \[18, 6\], to fit"):
+        load_classifier(saved(tmp_path, owner, **side_by_side), words=WORDS)
+    with pytest.raises(DataError, match=r"cells\.1\.bias_hh is missing beside"):
+        load_classifier(saved(tmp_path, owner, cells__1__bias_hh=None), words=WORDS)
 
 
 def test_relu_is_not_tanh(tmp_path: Path) -> None:

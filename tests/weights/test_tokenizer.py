@@ -59,3 +59,22 @@ def test_a_word_that_a_tokenizer_without_an_unknown_word_lacks_is_refused(tmp_pa
     assert tokenizer.encode("a film")[1] == (0, 1)
     with pytest.raises(DataError, match=r"cannot split 'a bad film'"):
         tokenizer.encode("a bad film")
+
+
+def test_tokens_of_bytes_are_shown_as_the_text_that_they_stand_for(tmp_path: Path) -> None:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, special_tokens=["<|é|>"])
+    tokenizer.train_from_iterator(["un café noir"] * 9, trainer)
+    text = "un café noir\n猫<|é|>"
+    assert tokenizer.encode(text).tokens[1] == "ĠcafÃ©"  # the control
+    for given in (read(tmp_path, tokenizer), Tokenizer.of(tokenizer)):
+        tokens, numbers = given.encode(text)
+        assert tokens == ("un", " café", " noir", "\n", "\\xe7", "\\x8c", "\\xab", "<|é|>")
+        assert numbers == tuple(tokenizer.encode(text).ids)
+
+
+def test_tokens_of_characters_are_shown_as_they_are(tmp_path: Path) -> None:
+    tokens = read(tmp_path, made({**WORDS, "cafÃĬ": 8})).encode("a cafÃĬ")[0]
+    assert tokens == ("a", "cafÃĬ")

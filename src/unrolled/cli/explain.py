@@ -128,6 +128,7 @@ def explain(
     embedding: Annotated[str | None, _weights_option("The embedding's name; it may have more rows than words.")] = None,
     head: Annotated[str | None, _weights_option("Name of the head's weight matrix.")] = None,
     nonlinearity: Annotated[str | None, _weights_option("tanh or relu, for an Elman network.")] = None,
+    classes: Annotated[str | None, _weights_option("Names of the outputs: negative,positive.")] = None,
 ) -> None:
     """Explain which n-grams made a network produce its output; the parts add up to the logit.
 
@@ -140,6 +141,7 @@ def explain(
         unrolled explain runs/reviews --file new.csv --target good --against bad --phrases phrases.csv
     """
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
+    hints["classes"] = classes
     run, sentence = _split(words or [], weights, bool(files))
     check_encoded(sentence)
     _check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)

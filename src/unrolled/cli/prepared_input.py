@@ -172,6 +172,7 @@ class WeightsOptions:
     embedding: str | None = None
     head: str | None = None
     nonlinearity: str | None = None
+    classes: str | None = None
 
 
 _BUILT = (
@@ -200,11 +201,14 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         head=options.head,
         nonlinearity=options.nonlinearity,
     )
+    labels = _labels(options.classes, loaded.model.head.out_features)
     marks = words.marks if isinstance(words, Tokenizer) else ()
     left_out = (f"without the tokenizer's marks {' '.join(marks)}, which the model may have read",) if marks else ()
     rows = loaded.model.embedding.num_embeddings
     more = (f"the embedding has {rows:,} rows and the vocabulary {len(words):,} words",) if rows > len(words) else ()
     unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
+    layers = (f"cells taken for layers, the first reads the words: {', '.join(loaded.cells)}",) if loaded.cells else ()
+    built = (_BUILT, *layers, *left_out, *more, *unused)
 
     def prepare(sentence: str) -> PreparedInput:
         if isinstance(words, Tokenizer):
@@ -219,8 +223,20 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
             model=loaded.model,
             inputs=(torch.tensor([indices]),),
             tokens=mark_unknown(tokens, unknown),
-            labels=(),
-            notes=(_BUILT, *left_out, *more, *unused, *note_unknown(unknown, getattr(words, "unknown_word", None))),
+            labels=labels,
+            notes=(*built, *note_unknown(unknown, getattr(words, "unknown_word", None))),
         )
 
     return prepare
+
+
+def _labels(given: str | None, count: int) -> tuple[str, ...]:
+    """Split the names of the outputs at commas; a model of ``count`` outputs has as many, or none."""
+    if given is None:
+        return ()
+    names = tuple(name.strip() for name in given.split(","))
+    if len(names) != count:
+        raise UsageError(f"--classes names {len(names)} outputs; expected {count}, with commas between them")
+    if len(set(names)) < count or "" in names:
+        raise UsageError(f"--classes is {given!r}; expected a name of its own for each output")
+    return names

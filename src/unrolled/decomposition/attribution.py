@@ -113,6 +113,8 @@ class Attribution:
     """Relative rounding of the type in which the model computed the logit."""
     name: str = ""
     """Name of the sequence, where an output is made of several."""
+    leaves_out: bool = False
+    """Whether the expansion itself leaves a part of the states out, whatever the numbers are."""
     unit: str = "logit"
     """What the explained number is called: ``"logit"``, ``"probability"`` or ``"log-probability"``; ``"output"`` of a
     model that has one, ``"difference"`` of two."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 from unrolled.decomposition.attribution import Attribution
-from unrolled.errors import UnrolledError
-from unrolled.expansions import resolve
 
 __all__ = ["NOISY", "NOTED_RESIDUAL", "cancellation_note", "finer_type", "is_coarse", "number_notes"]
 
@@ -49,7 +47,7 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
         size = "beside" if not movement else f"{share:.2g} {'of' if share < 1 else 'times'}"
         whole = f"the {found.unit} less the bias, {found.movement:+.2g}"
         note = f"the remainder {found.ledger.remainder:+.2g} is {size} {whole}"
-        if _is_inexact(found.expansion):
+        if found.leaves_out:
             note += f": the expansion {found.expansion} is not exact; use secant"
         elif found.exact and found.residual <= NOTED_RESIDUAL:
             note += f", which is rounding or the readout's; {finer_type(found)}"
@@ -67,10 +65,3 @@ def finer_type(found: Attribution) -> str:
     if is_coarse(found):
         return "convert the model: model.float()"
     return "use the expansion operating" if found.rounding < DOUBLE else "use float64: model.double()"
-
-
-def _is_inexact(expansion: str) -> bool:
-    try:
-        return not resolve(expansion).exact
-    except UnrolledError:  # an expansion of the user's own, outside the package
-        return False

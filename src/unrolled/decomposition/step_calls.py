@@ -27,6 +27,8 @@ class StepForm:
     """The method that is one step: ``"forward"``, ``"step"``, …"""
     state: Mapping[Place, Place]
     """For each tensor of the state among the arguments: where the next one stands among the results."""
+    inside: tuple[str, ...] = ()
+    """Paths of the steps and cells that it calls itself."""
     tested: set[Any] = field(default_factory=set, compare=False)
     """The shapes of calls whose rows were found independent of each other."""
 
@@ -66,9 +68,11 @@ class StepCall:
 
     def refusal(self, why: str) -> UnsupportedOperationError:
         """Return the error for a step that cannot be opened."""
+        steps = self.form.inside[0] if len(self.form.inside) == 1 else list(self.form.inside)
+        inside = f"; or open the steps inside it: rnn={steps!r}" if steps else ""
         return UnsupportedOperationError(
             f"{self.path or 'the model'}.{self.form.method} of {type(self.module).__name__} is no step that can be "
-            f"opened: {why}"
+            f"opened: {why}{inside}"
         )
 
 

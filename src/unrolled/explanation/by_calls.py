@@ -64,7 +64,10 @@ def explain_calls(
     results = []
     for b, parts in enumerate(examples):
         if not parts:
-            raise UsageError(f"no gradient tells which sequences example {b} reads; explain it alone")
+            raise UsageError(
+                f"no gradient tells which sequences example {b} reads: its target changes with no state, as a masked "
+                f"score does not; explain it alone, or open one network: rnn={networks.opened[0]!r}"
+            )
         sequences = _sequences(found, b, parts, words[b], asked)
         if call is not None:
             sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
@@ -168,6 +171,7 @@ def _sequences(
             expansion=str(chosen),
             exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
             local=chosen.local,
+            leaves_out=not chosen.exact,
             residual=residual,
             parity=max(strand.parity for strand in line.line.strands),
             biases={**biases, **others},

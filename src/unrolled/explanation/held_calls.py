@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 
 import torch
@@ -77,7 +77,7 @@ class HeldCallsOf:
         self,
         call: Callable[[RecordedModel], object],
         separate: frozenset[str],
-        follows_from: int | None = None,
+        follows: Container[int] = (),
         probe: Callable[[Tensor], Tensor] | None = None,
     ) -> HeldCalls:
         """Run the model held once.
@@ -85,14 +85,14 @@ class HeldCallsOf:
         Args:
             call: Calls the model under a mode.
             separate: Paths of networks that are no level of a stack.
-            follows_from: Number of the first held result that is followed; None for none.
+            follows: Numbers of the held results that are followed.
             probe: Replaces the states that the model reads, to see what it does with others.
         """
         self.plain.recorded.begin()
         model, networks = self.plain.model, self.networks
         own = self.plain.recorded if probe is None else None
         mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, own)
-        mode.follows_from = follows_from
+        mode.follows = follows
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
                 with failures_refused():

@@ -154,6 +154,7 @@ def joint_explanation(members: Sequence[Explanation], shared: tuple[str, ...]) -
         expansion=first.expansion,
         exact=all(each.exact for each in members),
         local=first.local,
+        leaves_out=first.leaves_out,
         residual=max(each.residual for each in members),
         parity=max(each.parity for each in members),
         biases=biases,

@@ -1,6 +1,7 @@
 """Notes beside an explanation or an account: where it must not be trusted, why, and what to do.
 
-One rule for both: a remainder above 1e-3 of the movement is noted, and contributions above 10 times the movement are.
+One rule for both: a remainder above 1e-3 of the movement is noted, and so is what results that are held contribute by
+themselves; contributions above 10 times the movement are.
 The movement is the output less biases and constants, which is what inputs and initial states account for.
 """
 
@@ -15,7 +16,10 @@ from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, is_c
 from unrolled.errors import ConvergenceError, StrictError
 from unrolled.expansions.base import Expansion
 
-__all__ = ["bias_notes", "convergence_notes", "explanation_notes", "limit_note", "refuse_notes"]
+__all__ = ["above_movement", "bias_notes", "convergence_notes", "explanation_notes", "limit_note", "refuse_notes"]
+
+NOTED = 1e-3
+"""Above this share of the movement, what a remainder or a held result contributes is noted."""
 
 
 def limit_note(found: Attribution) -> tuple[str, ...]:
@@ -67,7 +71,7 @@ def bias_notes(
         tables: The names of tables of vectors.
         from_states: What the states contribute.
     """
-    large = [name for name in sorted(biases) if bool((biases[name].abs() > 1e-3 * from_states.abs()).any())]
+    large = above_movement(biases, from_states)
     results, vectors = ([name for name in large if name in names] for names in (held, tables))
     notes = (
         [f"the bias contains results that depend on the states and are held: {', '.join(results)}"] if results else []
@@ -78,6 +82,11 @@ def bias_notes(
             f"{', '.join(vectors)}; unrolled.account says what each token contributes"
         )
     return tuple(notes)
+
+
+def above_movement(parts: Mapping[str, Tensor], movement: Tensor) -> list[str]:
+    """Return the names of the parts of a sum that are large enough to be noted, beside what inputs account for."""
+    return [name for name in sorted(parts) if bool((parts[name].abs() > NOTED * movement.abs()).any())]
 
 
 def refuse_notes(notes: Iterable[str], strict: bool) -> None:

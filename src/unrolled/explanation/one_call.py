@@ -156,6 +156,7 @@ class _OpenedCall:
             expansion=str(expansion),
             exact=expansion.exact and not self.failures and residual <= NOTED_RESIDUAL,
             local=expansion.local,
+            leaves_out=not expansion.exact,
             residual=residual,
             parity=opened.parity,
             biases={name: float(part[b]) for name, part in read.biases.items()},

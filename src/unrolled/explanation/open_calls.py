@@ -64,14 +64,13 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
             separate |= unfit
             found = held.run(plainly, separate)
 
-    def read(one: HeldCalls) -> tuple[OpenedCalls, int | None]:
-        opened = open_lines(one, lambda probe: held.run(plainly, separate, probe=probe), asked.max_order)
-        return opened, one.mode.follows_from
+    def read(one: HeldCalls) -> OpenedCalls:
+        return open_lines(one, lambda probe: held.run(plainly, separate, probe=probe), asked.max_order)
 
     try:
         drawn = runs.second(found.expected, select) if runs.draws else ()
-        (opened, follows_from), of_target = follow_if_held_only(
-            lambda first: found if first is None else held.run(plainly, separate, first), read
+        opened, follows, of_target = follow_if_held_only(
+            lambda numbers: held.run(plainly, separate, numbers) if numbers else found, read
         )
     except ParityError:
         with runs.named_draws():
@@ -85,7 +84,7 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
     )
     try:
         refuse_tokens_only((asked.args, asked.kwargs))
-        again = held.run(lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs), separate, follows_from)
+        again = held.run(lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs), separate, follows)
         return replace(opened, numbers=_numbers(again, opened))
     except (UnrolledError, RuntimeError) as error:
         return replace(opened, no_numbers=not_followed(error))

@@ -77,6 +77,8 @@ class OpenedCalls:
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model draws no random numbers."""
+    held: frozenset[int] = frozenset()
+    """Numbers of the held results that the target reads by themselves."""
 
 
 def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls:
@@ -92,7 +94,8 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
         check_linear(recorded, NODES)
     linear = LinearOutput(output, [*(strand.states for strand in strands), *(row.leaf for row in rows)], keeps=True)
     direct = linear.gradients[: len(strands)]
-    if all(gradient is None for gradient in direct):
+    held = (place for place, row in enumerate(rows, len(strands)) if row.kind == "held")
+    if all(gradient is None for gradient in direct) or (not linear.reads(range(len(strands))) and linear.reads(held)):
         raise HeldOnlyError("the target depends on the states by held results only, if at all")
     parts = linear.split()
     check_sum(output, expected, parts, run.mode.coarsest)
@@ -114,9 +117,10 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
     used = {name: part for name, part in biases.parts.items() if bool(part.any())}
     logit = expected.double().cpu()
-    held = {row.name for row in rows if row.kind == "held" and row.name in used}
-    notes = bias_notes(used, held, run.mode.rows.tables, logit - sum(used.values(), torch.zeros_like(logit)))
-    return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, expected.dtype, notes=notes)
+    results = {row.name for row in rows if row.kind == "held" and row.name in used}
+    notes = bias_notes(used, results, run.mode.rows.tables, logit - sum(used.values(), torch.zeros_like(logit)))
+    own = linear.held_by_themselves(rows, len(strands))
+    return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, expected.dtype, notes=notes, held=own)
 
 
 def _open_line(line: Line, owners: Tensor, initial: Tensor, found: Covectors, limit: int | None) -> OpenedLine:

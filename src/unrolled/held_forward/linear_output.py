@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from unrolled.held_forward.memory_layout import without_repeats
+from unrolled.held_forward.rows import HeldName, Row
 
 __all__ = ["LinearOutput"]
 
@@ -35,6 +36,21 @@ class LinearOutput:
         self._contributions: dict[int, Tensor] = {}
         self.gradients = self.differentiate(output.sum())
         """By each row; None where the output does not depend on it."""
+
+    def reads(self, places: Iterable[int]) -> bool:
+        """Tell whether the output changes with one of some rows; what it has left out of them has gradients of zero."""
+        gradients = (self.gradients[place] for place in places)
+        return any(gradient is not None and bool(gradient.any()) for gradient in gradients)
+
+    def held_by_themselves(self, rows: Sequence[Row], first: int = 0) -> frozenset[int]:
+        """Return the numbers of the held results that the output reads otherwise than as factors.
+
+        Args:
+            rows: The rows whose leaves these are, from the leaf ``first`` on.
+            first: Place of the first of them.
+        """
+        names = ((place, row.name) for place, row in enumerate(rows, first) if row.kind == "held")
+        return frozenset(name.number for place, name in names if isinstance(name, HeldName) and self.reads([place]))
 
     def differentiate(self, value: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of a function of the output by each row."""

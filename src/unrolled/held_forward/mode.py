@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.python_values import TO_PYTHON
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.rows import HeldName, Rows
 from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.shared_memory import SharedMemory
 from unrolled.held_forward.token_positions import TokenPositions
@@ -116,8 +116,8 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         self.gates = Gates(rows)
         self.holds: list[str] = []
         """The operations whose results were held so far."""
-        self.follows_from: int | None = None
-        """The number of the first of these operations that is followed; None for none."""
+        self.follows: Container[int] = ()
+        """The numbers of those of them that are followed."""
         self.coarsest = torch.float64
         """The type of least precision among those in which value was computed."""
 
@@ -219,10 +219,10 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         """Compute an operation on what its operands hold, and remember its name for the rows."""
         number, name = len(self.holds), call.name
         self.holds.append(name)
-        if self.follows_from is not None and number >= self.follows_from and name in FOLLOWED:
+        if number in self.follows and name in FOLLOWED:
             return FOLLOWED[name](call)
         result = call.held()
-        self.rows.mark(result, "held", name)
+        self.rows.mark(result, "held", HeldName(name, number))
         return result
 
     def _without_rule(

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,11 +15,23 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
 
-__all__ = ["Kind", "Row", "Rows"]
+__all__ = ["HeldName", "Kind", "Row", "Rows"]
 
 Kind = Literal["token", "category", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
 """A number is an integer of an argument; a category is what a table has at an integer made of one of an argument's
 numbers; what is computed of several tokens' ids belongs to none of them."""
+
+
+class HeldName(str):
+    """The name of a held result, with its number among those of the run."""
+
+    number: int
+
+    def __new__(cls, name: str, number: int) -> Self:
+        """Make one of a name."""
+        found = super().__new__(cls, name)
+        found.number = number
+        return found
 
 
 LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)

@@ -57,6 +57,8 @@ class LoadedClassifier:
     """In evaluation mode."""
     unused: tuple[str, ...]
     """Names of the tensors that are no part of it."""
+    cells: tuple[str, ...]
+    """Names of the cells that were taken for the layers of its network, the first layer first."""
 
 
 def load_classifier(
@@ -99,7 +101,7 @@ def load_classifier(
         )
     readout.load_state_dict({"weight": matrix} | ({} if bias is None else {"bias": bias}))
     model = LastStateClassifier(nn.Embedding.from_pretrained(around[words_name]), network, readout)
-    return LoadedClassifier(model.eval(), tuple(rest))
+    return LoadedClassifier(model.eval(), tuple(rest), tuple(path.rstrip(".") for path in weights.cells))
 
 
 def _matrices(tensors: Mapping[str, Tensor], columns: int) -> dict[str, Tensor]:

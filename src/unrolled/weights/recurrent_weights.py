@@ -3,6 +3,9 @@
 torch stacks the gates along the rows: for an Elman network, a GRU or an LSTM, ``weight_hh_l0`` has one, three or four
 times as many rows as there are units. The names show layers, directions, biases and the projection. Only the
 non-linearity of an Elman network cannot be seen.
+
+Cells have the same tensors without the number of a layer. A cell is taken for a network of one layer, and the cells of
+a list (``cells.0.weight_ih``, ``cells.1.weight_ih``) for the layers of one.
 """
 
 from __future__ import annotations
@@ -21,43 +24,52 @@ __all__ = ["NONLINEARITIES", "RecurrentWeights"]
 
 NONLINEARITIES = ("tanh", "relu")
 _NAME = re.compile(r"(?P<prefix>.*?)(?P<own>(?:weight_(?:ih|hh|hr)|bias_(?:ih|hh))_l(?P<layer>\d+)(?:_reverse)?)")
+_CELL = re.compile(r"(?P<path>(?:.*\.)?)(?P<own>(?:weight|bias)_(?:ih|hh))")
+_LISTED = re.compile(r"(?P<list>(?:.*\.)?)\d+\.")
 _KINDS: dict[int, type[nn.RNN | nn.GRU | nn.LSTM]] = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
 
 
 @dataclass(frozen=True)
 class RecurrentWeights:
-    """The tensors of one ``torch.nn.RNN``, ``GRU`` or ``LSTM``, and the sizes that follow from them."""
+    """The tensors of one ``torch.nn.RNN``, ``GRU`` or ``LSTM`` or of cells, and the sizes that follow from them."""
 
     prefix: str
     """Prefix of its names in the file: ``"encoder.rnn."``, or nothing."""
     tensors: Mapping[str, Tensor]
     """By torch's own names: ``"weight_ih_l0"``."""
+    cells: tuple[str, ...] = ()
+    """The prefix of each cell, the first layer first; empty of a network."""
 
     @classmethod
     def find(cls, tensors: Mapping[str, Tensor], prefix: str | None = None) -> RecurrentWeights:
         """Find the recurrent network among all tensors of a file; ``prefix`` names one if there are several."""
-        found: dict[str, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if match := _NAME.fullmatch(name):
-                found.setdefault(match["prefix"], {})[match["own"]] = tensor
+        found = [*_networks(tensors), *_lists_of_cells(tensors)]
         if not found:
             raise DataError(
-                "no recurrent network among the tensors; expected names such as weight_ih_l0 and "
-                f"weight_hh_l0, as torch.nn.RNN, GRU and LSTM have, found {describe(tensors)}; {IN_PYTHON}"
+                "no recurrent network among the tensors; expected names such as weight_ih_l0 and weight_hh_l0, as "
+                "torch.nn.RNN, GRU and LSTM have, or weight_ih and weight_hh, as their cells have, found "
+                f"{describe(tensors)}; {IN_PYTHON}"
             )
-        names = ", ".join(repr(each.rstrip(".")) for each in found)
+        names = ", ".join(repr(each.prefix.rstrip(".")) for each in found)
         if prefix is None and len(found) > 1:
             raise UsageError(f"several recurrent networks among the tensors: {names}; name one with --rnn; {IN_PYTHON}")
-        wanted = (next(iter(found)) if prefix is None else prefix).rstrip(".")
-        for each, own in found.items():
-            if each.rstrip(".") == wanted:
-                return cls(each, own)
+        wanted = (found[0].prefix if prefix is None else prefix).rstrip(".")
+        for each in found:
+            if each.prefix.rstrip(".") == wanted:
+                return each
         raise UsageError(f"no recurrent network {prefix!r} among the tensors; expected one of: {names}")
 
     @property
     def names(self) -> frozenset[str]:
         """Names of its tensors in the file."""
-        return frozenset(self.prefix + name for name in self.tensors)
+        return frozenset(map(self._name, self.tensors))
+
+    def _name(self, own: str) -> str:
+        """Return the name in the file of what torch's networks call ``own``."""
+        if not self.cells:
+            return self.prefix + own
+        kind, layer = own.rsplit("_l", 1)
+        return self.cells[int(layer)] + kind
 
     def build(self, nonlinearity: str | None = None) -> nn.RNNBase:
         """Build the network, batch first, with its weights; ``nonlinearity`` only for an Elman network."""
@@ -66,7 +78,7 @@ class RecurrentWeights:
         kind = _KINDS.get(rows // hidden) if rows % hidden == 0 else None
         if kind is None:
             raise DataError(
-                f"{self.prefix}weight_hh_l0 has {rows} rows for {hidden} units; "
+                f"{self._name('weight_hh_l0')} has {rows} rows for {hidden} units; "
                 "expected 1 (Elman), 3 (GRU) or 4 (LSTM) times as many"
             )
         options: dict[str, object] = {}
@@ -96,11 +108,11 @@ class RecurrentWeights:
 
     def _shape(self, name: str) -> tuple[int, int]:
         if name not in self.tensors:
-            raise DataError(f"{self.prefix}{name} is missing; found {describe(self.tensors)}")
+            raise DataError(f"{self._name(name)} is missing; found {describe(self.tensors)}")
         tensor = self.tensors[name]
         if tensor.ndim != 2 or tensor.numel() == 0 or not tensor.is_floating_point():
             raise DataError(
-                f"{self.prefix}{name} is {tensor.dtype} of shape {list(tensor.shape)}; expected a floating-point matrix"
+                f"{self._name(name)} is {tensor.dtype} of shape {list(tensor.shape)}; expected a floating-point matrix"
             )
         return tensor.shape[0], tensor.shape[1]
 
@@ -108,13 +120,39 @@ class RecurrentWeights:
         for name in sorted({*expected, *self.tensors}):
             if name not in expected or name not in self.tensors:
                 word = "missing beside" if name in expected else "not expected beside"
-                raise DataError(f"{self.prefix}{name} is {word} {describe(self.tensors)}")
+                raise DataError(f"{self._name(name)} is {word} {describe(self.tensors)}")
             if not self.tensors[name].is_floating_point():
                 kind = str(self.tensors[name].dtype).removeprefix("torch.")
-                raise DataError(f"{self.prefix}{name} holds {kind}; expected floating-point numbers")
+                raise DataError(f"{self._name(name)} holds {kind}; expected floating-point numbers")
             found, wanted = list(self.tensors[name].shape), list(expected[name].shape)
             if found != wanted:
-                raise DataError(f"{self.prefix}{name} has shape {found}; expected {wanted}, to fit the others")
+                raise DataError(f"{self._name(name)} has shape {found}; expected {wanted}, to fit the others")
+
+
+def _networks(tensors: Mapping[str, Tensor]) -> list[RecurrentWeights]:
+    """Return the networks of torch, by the prefixes of their names."""
+    found: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if match := _NAME.fullmatch(name):
+            found.setdefault(match["prefix"], {})[match["own"]] = tensor
+    return [RecurrentWeights(prefix, own) for prefix, own in found.items()]
+
+
+def _lists_of_cells(tensors: Mapping[str, Tensor]) -> list[RecurrentWeights]:
+    """Return the cells, those of one list together, in the order of their numbers."""
+    found: dict[str, dict[str, dict[str, Tensor]]] = {}
+    for name, tensor in tensors.items():
+        if match := _CELL.fullmatch(name):
+            listed = _LISTED.fullmatch(match["path"])
+            cells = found.setdefault(listed["list"] if listed else match["path"], {})
+            cells.setdefault(match["path"], {})[match["own"]] = tensor
+    return [_as_layers(prefix, cells) for prefix, cells in found.items()]
+
+
+def _as_layers(prefix: str, cells: Mapping[str, Mapping[str, Tensor]]) -> RecurrentWeights:
+    paths = sorted(cells, key=lambda path: (len(path), path))  # 10 is after 9
+    layers = {f"{own}_l{layer}": cells[path][own] for layer, path in enumerate(paths) for own in cells[path]}
+    return RecurrentWeights(prefix, layers, tuple(paths))
 
 
 def _checked(nonlinearity: str | None) -> str:

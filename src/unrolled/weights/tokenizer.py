@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +74,26 @@ class Tokenizer:
         except Exception as error:  # bare exceptions here too
             raise DataError(f"the tokenizer cannot split {text[:40]!r}: {str(error).splitlines()[0]}") from error
         if hasattr(found, "ids"):
-            return tuple(found.tokens), tuple(found.ids)
+            return self._shown(found.tokens), tuple(found.ids)
         numbers = tuple(int(number) for number in found)
         names = getattr(self.given, "convert_ids_to_tokens", None)
-        return tuple(map(str, names(list(numbers)) if names else numbers)), numbers
+        return self._shown(map(str, names(list(numbers)) if names else numbers)), numbers
+
+    def _shown(self, tokens: Iterable[str]) -> tuple[str, ...]:
+        """Return the texts that tokens stand for, where a tokeniser writes a character for each byte."""
+        kept = self._tokens_as_they_are
+        return tuple(tokens) if kept is None else tuple(t if t in kept else _text_of_bytes(t) for t in tokens)
+
+    @cached_property
+    def _tokens_as_they_are(self) -> frozenset[str] | None:
+        """The tokens of a byte-level tokeniser that are no bytes; None of any other tokeniser."""
+        written = getattr(getattr(self.given, "backend_tokenizer", self.given), "to_str", None)
+        if written is None:
+            return None
+        parts = json.loads(written())
+        if not any('"ByteLevel"' in json.dumps(parts[part]) for part in ("normalizer", "pre_tokenizer")):
+            return None
+        return frozenset(added["content"] for added in parts["added_tokens"])
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -86,3 +104,19 @@ class Tokenizer:
         """Return the number of indices, of which some may have no token."""
         every = getattr(self.given, "get_vocab", None)
         return 1 + max(every().values(), default=-1) if every else len(self.given)
+
+
+def _text_of_bytes(token: str) -> str:
+    """Return the text of a token of bytes, with the code of each byte that is a part of a character only."""
+    bytes_of = _bytes_of_characters()
+    if not bytes_of.keys() >= set(token):
+        return token
+    return bytes(bytes_of[character] for character in token).decode(errors="backslashreplace")
+
+
+@cache
+def _bytes_of_characters() -> Mapping[str, int]:
+    """Return the byte of each character by which byte-level tokenisers, from GPT-2 on, write bytes."""
+    same = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in same]
+    return {chr(byte): byte for byte in same} | {chr(256 + place): byte for place, byte in enumerate(others)}

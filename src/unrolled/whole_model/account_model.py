@@ -50,9 +50,9 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         found: list[Contributions] = []
         of_target: tuple[str, ...] = ()
         for member in asked.expansion.members():
-            (parts, of_run), of_held = follow_if_held_only(partial(held.run, member), _collected)
+            parts, _, of_held = follow_if_held_only(partial(held.run, member), _collected)
             found.append(parts)
-            of_target = (*of_run, *of_held)
+            of_target = (*parts.of_run, *of_held)
     means = Contributions.mean(found)
     result = Account(
         target=target.name,
@@ -90,11 +90,16 @@ def _checked(output: Tensor) -> Tensor:
     return output
 
 
-def _collected(run: HeldRun) -> tuple[Contributions, tuple[str, ...]]:
+def _collected(run: HeldRun) -> Contributions:
     parts = collect(run.output, run.mode.rows.rows, run.sources)
     mode = run.mode
-    found = replace(parts, coarsest=mode.coarsest, recurrent=mode.ran_networks, by_quadrature=mode.by_quadrature)
-    return found, run.notes
+    return replace(
+        parts,
+        coarsest=mode.coarsest,
+        recurrent=mode.ran_networks,
+        by_quadrature=mode.by_quadrature,
+        of_run=run.notes,
+    )
 
 
 def _refuse_unusual(model: nn.Module) -> None:

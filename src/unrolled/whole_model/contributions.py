@@ -40,6 +40,10 @@ class Contributions:
     """Whether a recurrent network ran."""
     by_quadrature: bool = False
     """Whether a quadrature expanded one."""
+    held: frozenset[int] = frozenset()
+    """Numbers of the held results that the output reads by themselves."""
+    of_run: tuple[str, ...] = ()
+    """What the target is, and what the run's recurrent networks leave out."""
     left: tuple[str, ...] = ()
     """The tables that are read at numbers which left torch as ids."""
     computed: tuple[str, ...] = ()
@@ -81,8 +85,9 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             "dataclass"
         )
     reaching = [place for place, gradient in enumerate(linear.gradients) if gradient is not None]
-    carrying = INPUTS if inputs else ("number",)
-    if not any(rows[place].kind in carrying for place in reaching):
+    carrying = [place for place in reaching if rows[place].kind in (INPUTS if inputs else ("number",))]
+    held = (place for place in reaching if rows[place].kind == "held")
+    if not carrying or (not linear.reads(carrying) and linear.reads(held)):
         raise HeldOnlyError(_nothing_reaches(sources))
     found = Contributions()
     numbers = {rows[place].name: place for place in reaching if rows[place].kind == "feature"}
@@ -105,6 +110,7 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             if order is not None and name not in numbers:
                 found.orders[name] = order
     _add_constants(found, linear, rows)
+    found.held = linear.held_by_themselves(rows)
     found.left = tuple(sources.mode.vectors.left.tables)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,12 +50,12 @@ class HeldRunsOf:
     expected: Tensor
     """What it selects from the plain run."""
 
-    def run(self, member: Linearisation, follows_from: int | None) -> HeldRun:
+    def run(self, member: Linearisation, follows: Container[int]) -> HeldRun:
         """Run the model held once.
 
         Args:
             member: How recurrent networks are expanded.
-            follows_from: Number of the first held result that is followed; None for none.
+            follows: Numbers of the held results that are followed.
 
         Raises:
             UnsupportedOperationError: If an operation has no rule.
@@ -64,7 +64,7 @@ class HeldRunsOf:
         model, recorded, asked = self.plain.model, self.plain.recorded, self.asked
         recorded.begin()
         mode = HeldModel(Rows(model), member, asked.share, recorded=recorded)
-        mode.follows_from = follows_from
+        mode.follows = follows
         sources = Sources(mode, opens=asked.of is None)
         given, named = sources.open_call(asked.args, asked.kwargs)
         with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):

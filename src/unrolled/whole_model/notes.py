@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import torch
 
+from unrolled.explanation.notes import above_movement
 from unrolled.whole_model.accounted_output import AccountedOutput
 
 __all__ = ["notes_of"]
@@ -49,10 +50,9 @@ def notes_of(result: AccountedOutput, computed: Collection[str] = (), left: Coll
             f"the model makes ids numbers of Python and reads {', '.join(sorted(left))} at such numbers: if these are "
             "ids, what their rows contribute is among the biases and not at their tokens; index the table with a tensor"
         )
-    named = {name: value for name, value in result.constants.items() if name not in ("constants", *computed)}
-    held = {name: float(value.abs().max()) for name, value in named.items()}
-    if held and max(held.values()) > 0.1 * float(result.output.abs().max()):
-        notes.append(f"results that are held contribute to the output by themselves: {', '.join(sorted(held))}")
+    held = {name: value for name, value in result.constants.items() if name not in ("constants", *computed)}
+    if large := above_movement(held, result.movement):
+        notes.append(f"results that are held contribute to the output by themselves: {', '.join(large)}")
     return tuple(notes)
 
 

@@ -12,7 +12,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -178,7 +178,7 @@ def found_steps(seen: Sequence[SeenStep]) -> dict[str, StepForm]:
             dropped.append(outer)
         else:
             dropped += inner
-    return {each.path: form for each, form in forms if each not in dropped}
+    return {each.path: _with_steps_inside(form, each, seen) for each, form in forms if each not in dropped}
 
 
 def named_step(seen: Sequence[SeenStep], path: str, adapter: CellAdapter | None) -> dict[str, StepForm]:
@@ -189,9 +189,16 @@ def named_step(seen: Sequence[SeenStep], path: str, adapter: CellAdapter | None)
     for each in sorted(here, key=lambda each: -len(each.calls)):
         form = each.form(adapter.state if adapter else (), asked=True, adapted=adapter is not None)
         if form is not None:
-            return {path: form}
+            return {path: _with_steps_inside(form, each, seen)}
     prefix = f"{path}." if path else ""
     return {each: form for each, form in found_steps(seen).items() if each == path or each.startswith(prefix)}
+
+
+def _with_steps_inside(form: StepForm, step: SeenStep, seen: Sequence[SeenStep]) -> StepForm:
+    """Keep the paths of the steps and cells that a step calls: they may open where it does not."""
+    own = (each.path for each in seen if each.path != step.path and each.inside(step) and each.form() is not None)
+    cells = (name for name, each in step.module.named_modules(prefix=step.path) if isinstance(each, nn.RNNCellBase))
+    return replace(form, inside=tuple(dict.fromkeys((*own, *cells))))
 
 
 def _methods(module: nn.Module) -> Iterator[str]:
