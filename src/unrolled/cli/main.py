@@ -148,16 +148,16 @@ def _rephrased(error: typer.TyperException) -> str:
     name, text = getattr(error, "option_name", None) or "", str(error.message)
     if text.startswith("No such option") and (not name.startswith("--") or len(name.split()) > 1):
         return f"{text}; a text that begins with - is given after --"
-    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
+    context = getattr(error, "ctx", None)
     if text.startswith("No such option") and context is not None:
         flags = {
             flag.removeprefix("--").replace("-", "_"): flag for each in context.command.params for flag in each.opts
         }
         if (here := name_here(name, flags)) is not None:
             return f"{text}; did you mean {flags[here]!r}?"
-    said = error.format_message()
-    if said.startswith("Missing ") and getattr(parameter, "help", None):
-        return f"{said.removesuffix('.')}: {parameter.help}"
+    said, explained = error.format_message(), getattr(getattr(error, "param", None), "help", None)
+    if said.startswith("Missing ") and explained:
+        return f"{said.removesuffix('.')}: {explained}"
     if text.startswith("Got unexpected extra argument") and context is not None:
         given = text.partition("(s) ")[2]
         usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
