@@ -196,10 +196,7 @@ def _profiles(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Pro
     width = len(header) or (widths.most_common(1)[0][0] if widths else 0)
     columns = [[row[place].strip() for row in rows if len(row) == width] for place in range(width)]
     names = [name.strip() or f"column {place + 1}" for place, name in enumerate(header or ("",) * width)]
-    return [
-        _profile(name, [field for field in column if field])
-        for name, column in zip(names, columns, strict=True)
-    ]
+    return [_profile(name, [field for field in column if field]) for name, column in zip(names, columns, strict=True)]
 
 
 def _profile(name: str, fields: Sequence[str]) -> _Profile:
