@@ -125,6 +125,9 @@ def test_a_path_that_is_not_utf8_is_no_internal_error():
     [
         ("hidden: true\n", "run.yaml:1: hidden is true; expected a number"),
         ("lr: false\n", "run.yaml:1: lr is false; expected a number"),
+        ("optimiser: off\n", "run.yaml:1: optimiser is false; expected one of: adam, adamw, adagrad, sgd"),
+        ("device: off\n", "run.yaml:1: device is false; expected text, in quotes if it reads as true or false"),
+        ("vectors: off\n", "run.yaml:1: vectors is false; expected the path of a file"),
         ("layers: 1000000\n", "run.yaml:1: layers is 1000000; expected less than or equal to 1000"),
         ("text_column: [1]\n", "run.yaml:1: text_column is [1]"),
         ("max_tokens: 0\n", "run.yaml:1: max_tokens is 0; expected greater than or equal to 1"),

@@ -42,6 +42,13 @@ def test_a_size_that_meets_the_number_says_just(unrolled: Command) -> None:
     assert "just 524" in unrolled("parameters", "lstm", "--match", "524", "--input", 128).out
 
 
+def test_the_name_that_train_gives_to_an_elman_network_is_known(unrolled: Command) -> None:
+    words = ("--match", "5k", "--input", 8)
+    assert unrolled("parameters", "rnn", *words).out == unrolled("parameters", "elman", *words).out.replace(
+        "elman", "rnn"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -51,7 +58,7 @@ def test_a_size_that_meets_the_number_says_just(unrolled: Command) -> None:
         (("lstm", "--match", "4.5M", "--input", 0), "input_size is 0"),
         (("lstm", "--match", "4.5M", "--input", "many"), "'--input'"),
         (("lstm", "--match", "4.5M"), "--input"),
-        (("lstm", "--input", 3), "--match"),
+        (("lstm", "--input", 3), "Missing option '--match': Number of parameters: 4.5M"),
         (("dyck", "--match", "4.5M", "--input", 1), "for every hidden size"),
     ],
 )

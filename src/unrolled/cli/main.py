@@ -24,6 +24,7 @@ from unrolled.cli import completion
 from unrolled.cli.commands import Commands
 from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
 from unrolled.cli.left_output import ReaderLeft, watched_output
+from unrolled.cli.other_names import name_here
 from unrolled.cli.process_setup import prepare_process
 from unrolled.errors import DataError, FileError, StoppedError, UnrolledError, UsageError
 from unrolled.report.formatting import visible
@@ -143,11 +144,20 @@ def _report_error(error: Exception, debug: bool) -> int:
 
 
 def _rephrased(error: typer.TyperException) -> str:
-    """Say how a text is given that was taken for an option, or what stands in place of an argument too many."""
+    """Say what an unknown option is called here, what a missing one is, and where an argument too many stands."""
     name, text = getattr(error, "option_name", None) or "", str(error.message)
     if text.startswith("No such option") and (not name.startswith("--") or len(name.split()) > 1):
         return f"{text}; a text that begins with - is given after --"
     context = getattr(error, "ctx", None)
+    if text.startswith("No such option") and context is not None:
+        flags = {
+            flag.removeprefix("--").replace("-", "_"): flag for each in context.command.params for flag in each.opts
+        }
+        if (here := name_here(name, flags)) is not None:
+            return f"{text}; did you mean {flags[here]!r}?"
+    said, explained = error.format_message(), getattr(getattr(error, "param", None), "help", None)
+    if said.startswith("Missing ") and explained:
+        return f"{said.removesuffix('.')}: {explained}"
     if text.startswith("Got unexpected extra argument") and context is not None:
         given = text.partition("(s) ")[2]
         usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])

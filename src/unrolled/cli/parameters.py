@@ -27,7 +27,8 @@ def parameters(
     """Find the hidden size with the number of parameters nearest to a given one."""
     from unrolled.cells.parameter_budget import fit_parameters, read_count
 
-    fit = fit_parameters(cell, read_count(match), input_size, layers, bidirectional, vocabulary)
+    name = "elman" if cell == "rnn" else cell  # torch.nn.RNN, as in `unrolled train --encoder rnn`
+    fit = fit_parameters(name, read_count(match), input_size, layers, bidirectional, vocabulary)
     nearest = fit.nearest
     typer.echo(f"{cell}, {_described(nearest, fit.budget)}")
     if vocabulary:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
@@ -58,7 +59,14 @@ def _allows(annotation: Any, kind: type) -> bool:
 
 
 def _expected(annotation: Any) -> str:
-    return "a number" if _allows(annotation, int) or _allows(annotation, float) else "another value"
+    """Say what fits an annotation that takes no boolean."""
+    if words := [
+        word for part in (annotation, *get_args(annotation)) if get_origin(part) is Literal for word in get_args(part)
+    ]:
+        return f"one of: {', '.join(map(str, words))}"
+    if _allows(annotation, int) or _allows(annotation, float):
+        return "a number"
+    return "the path of a file" if _allows(annotation, Path) else "text, in quotes if it reads as true or false"
 
 
 def _one_line(error: ValidationError, known: Iterable[str]) -> UsageError:

@@ -231,7 +231,12 @@ def test_of_a_file_that_is_refused_no_header_is_printed(unrolled, tmp_path, name
 
 def test_a_prediction_of_no_texts_is_a_table_without_rows(unrolled, tmp_path):
     (tmp_path / "none.txt").write_text("")
-    assert unrolled("predict", "runs/reviews", "none.txt").out == "line,text,predicted,p(bad),p(good)\n"
+    (tmp_path / "header.csv").write_text("review,stars\n")
+    for name in ("none.txt", "header.csv"):
+        done = unrolled("predict", "runs/reviews", name)
+        assert (done.status, done.out) == (0, "line,text,predicted,p(bad),p(good)\n")
+        assert done.err.splitlines()[-1] == f"no text to predict in {name}"
+    assert "no text" not in unrolled("predict", "runs/reviews", "reviews.csv").err
 
 
 def test_a_terminal_gets_symbols_for_escape_bytes_and_a_pipe_the_text(unrolled, tmp_path, monkeypatch):

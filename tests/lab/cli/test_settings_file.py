@@ -79,6 +79,14 @@ def test_an_unknown_key_is_answered_with_its_line_and_the_nearest(tmp_path):
         found.check(KNOWN)
 
 
+def test_what_other_libraries_call_a_setting_is_answered_with_its_name_here(tmp_path):
+    found = read_settings(written(tmp_path, "learning-rate: 0.1\n"))
+    with pytest.raises(ConfigError, match=r"run.yaml:1: unknown setting 'learning_rate'; did you mean 'lr'\?"):
+        found.check(KNOWN)
+    with pytest.raises(ConfigError, match=r"unknown setting 'learning_rate'; expected one of: hidden"):
+        found.check(["hidden"])
+
+
 def test_a_wrong_value_is_blamed_on_its_line(tmp_path):
     found = read_settings(written(tmp_path, "encoder: gru\nhidden: many\n"))
     error = found.locate(UsageError("hidden is 'many'; expected a valid integer"))

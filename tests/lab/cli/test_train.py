@@ -131,6 +131,7 @@ MADE = ("--data", "negation")
         ((*MADE, "--encoder", "gruu"), 2, "unknown encoder 'gruu'; did you mean 'gru'"),
         ((*MADE, "--encoder", "mmlstm", "--option", "choice=2"), 2, "did you mean 'choices'"),
         ((*MADE, "--option", "choices"), 2, "expected NAME=VALUE"),
+        ((*MADE, "--learning-rate", "0.1"), 2, "No such option: --learning-rate; did you mean '--lr'?"),
         ((*MADE, "--pooling", "mena"), 2, "did you mean 'mean'"),
         ((*MADE, "--optimiser", "adagrda"), 2, "did you mean 'adagrad'"),
         ((*MADE, "--hidden", 0), 2, "hidden is 0; expected"),

@@ -33,10 +33,17 @@ def series(count=60, time=7, features=3):
 @pytest.mark.parametrize("estimator", [RecurrentClassifier, RecurrentRegressor])
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_own_checks_pass(estimator):
-    """On arrays (examples, time). None is expected to fail; the array API is checked only where SciPy is set to it."""
+    """On arrays (examples, time); the array API is checked only where SciPy is set to it.
+
+    Of weights, scikit-learn expects what repeating an example gives: another order of the batches, and so another
+    network, as of its own networks.
+    """
     results = check_estimator(estimator(hidden=12, epochs=25, lr=0.02, random_state=0), on_fail=None)
     states = {each["check_name"]: each["status"] for each in results}
-    assert {name for name, state in states.items() if state != "passed"} <= {"check_array_api_input"}
+    assert {name for name, state in states.items() if state != "passed"} <= {
+        "check_array_api_input",
+        "check_sample_weight_equivalence_on_dense_data",
+    }
     assert len(states) > 30
 
 
@@ -53,6 +60,31 @@ def test_texts_are_learned_and_explained():
     assert difference == pytest.approx(np.log(probabilities[0] / probabilities[1]), abs=1e-9)
     assert classifier.losses_[-1] < classifier.losses_[0]
     assert list(classifier.predict(np.array(TEXTS[:2], dtype=object))) == list(classifier.predict(TEXTS[:2]))
+
+
+def test_a_loss_counts_as_many_times_as_its_weight_says():
+    texts, moods, weights = ["so so", "so so"] * 4, ["+", "-"] * 4, [3.0, 1.0] * 4
+    fitted = RecurrentClassifier(**QUICK | {"epochs": 100}).fit(texts, moods, sample_weight=weights)
+    np.testing.assert_allclose(fitted.predict_proba(["so so"]), [[0.75, 0.25]], atol=0.01)
+    equal = RecurrentClassifier(**QUICK | {"epochs": 100}).fit(texts, moods)
+    np.testing.assert_allclose(equal.predict_proba(["so so"]), [[0.5, 0.5]], atol=0.01)
+    series, answers = np.ones((8, 5, 2)), np.array([0.0, 4.0] * 4)
+    regressor = RecurrentRegressor(**QUICK | {"epochs": 100}).fit(series, answers, sample_weight=np.array(weights))
+    np.testing.assert_allclose(regressor.predict(series), 1, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0] * 3, "sample_weight"),
+        ([-1.0] + [1.0] * 23, "Negative values in sample_weight: the least is -1; expected 0 or more"),
+        ([0.0] * 24, "expected a positive|zero"),
+        ([np.nan] * 24, "NaN"),
+    ],
+)
+def test_weights_that_are_none_are_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        RecurrentClassifier(**QUICK).fit(TEXTS, MOODS, sample_weight=weights)
 
 
 def test_sequences_of_numbers_of_any_lengths():

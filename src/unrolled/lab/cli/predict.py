@@ -94,12 +94,16 @@ def predict(
         for line, text in read_texts(path, reading, split, say)
     )
     found = _predictions(loaded, texts)
+    nothing = f"no text to predict in {', '.join('standard input' if name == '-' else name for name in names)}"
     if out is None:
-        for line in _notes(_print(loaded.task.classes, found, len(set(paths)) > 1)):
+        count, noted = _print(loaded.task.classes, found, len(set(paths)) > 1)
+        for line in _notes(noted) if count else (nothing,):
             typer.echo(harmless(line), err=True)
         return
     rows = list(found)
     write_predictions(out, loaded.task.classes, rows, force)
+    if not rows:
+        typer.echo(harmless(nothing), err=True)
     said = harmless("".join(f"; {line}" for line in _notes(rows)))
     typer.echo(f"{counted(len(rows), 'prediction')}: {visible(str(out))}{said}")
 
@@ -162,16 +166,17 @@ def _tokenise(task: TextTask[Any], text: _Text) -> tuple[str, ...]:
         raise DataError(f"{file}:{line}: {fault}") from None
 
 
-def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> list[Prediction]:
-    """Print the table; return the rows to note."""
+def _print(classes: Sequence[str], found: Iterable[Prediction], files: bool) -> tuple[int, list[Prediction]]:
+    """Print the table; return the number of its rows, and those to note."""
     parts = _parts(found)
     first = next(parts, [])  # before the header: of a file that is refused nothing is printed
     shown = io.StringIO()
     csv.writer(shown, lineterminator="\n").writerow(header(classes, labelled=False, files=files))
-    noted: list[Prediction] = []
+    count, noted = 0, list[Prediction]()
     for part in chain([first], parts):
         write_rows(shown, part, files=files)
         write_text(shown.getvalue())
         shown = io.StringIO()
+        count += len(part)
         noted += (row for row in part if row.unknown or not row.predicted)
-    return noted
+    return count, noted

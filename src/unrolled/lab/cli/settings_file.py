@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unrolled.cli.other_names import name_here
 from unrolled.errors import ConfigError, FileError, UnknownNameError, UnrolledError
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class SettingsFile:
         names = tuple(known)
         for key, line in self.lines.items():
             if key not in names:
+                if (here := name_here(key, names)) is not None:
+                    raise ConfigError(f"{self.path}:{line}: unknown setting {key!r}; did you mean {here!r}?")
                 raise ConfigError(f"{self.path}:{line}: {UnknownNameError('setting', key, names)}")
 
     def locate(self, error: UnrolledError) -> ConfigError:

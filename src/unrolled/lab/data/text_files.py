@@ -225,6 +225,14 @@ def _refuse_binary(path: Path, start: bytes) -> None:
             raise DataError(f"{path}:1: expected text, found {found}; {hint}")
 
 
+def _utf_16_without_mark(raw: bytes) -> str:
+    """Name the encoding of a line of which every second byte, or nearly, is a NUL; empty for any other line."""
+    even, odd = raw[::2], raw[1::2]
+    if not even.count(0) and 2 * odd.count(0) > len(odd):
+        return "UTF-16LE"
+    return "UTF-16BE" if not odd.count(0) and 2 * even.count(0) > len(even) else ""
+
+
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
         if raw.startswith(_UTF_16):
@@ -233,6 +241,8 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if b"\r" in raw.rstrip(b"\r") and not raw.endswith(b"\n"):  # the whole file: it has no line feed
             raise malformed(path, 1, "lines that end in a line feed", "carriage returns alone", _line_end_hint(path))
+        if encoding := _utf_16_without_mark(raw):
+            raise malformed(path, 1, "UTF-8 text", f"{encoding} without a byte-order mark", _utf8_hint(path, encoding))
     line = raw.decode("utf-8", errors="surrogateescape")
     if "\0" in line:
         found = f"a NUL at column {line.index(chr(0)) + 1}"

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor, nn
 
 from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
 
-__all__ = ["Fitting", "on_cpu", "outputs_of", "train"]
+__all__ = ["Answers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
 
 EVALUATION_BATCH = 256
 
@@ -51,13 +52,21 @@ class Fitting:
                 raise UsageError(f"{name} is {value!r}; expected {expected}")
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What an estimator learns of its examples."""
+
+    targets: Tensor
+    outputs: int
+    """Number of outputs of the model."""
+    losses: Callable[[Tensor, Tensor], Tensor]
+    """From outputs and targets to the loss of each example."""
+    weights: Tensor
+    """How many times the loss of each example counts; their mean is 1."""
+
+
 def train(
-    model: nn.Module,
-    sequences: Sequence[NDArray[Any]],
-    targets: Tensor,
-    loss: Callable[[Tensor, Tensor], Tensor],
-    fitting: Fitting,
-    seed: int,
+    model: nn.Module, sequences: Sequence[NDArray[Any]], answers: Answers, fitting: Fitting, seed: int
 ) -> list[float]:
     """Train a model, and return the mean loss of every epoch; torch's global generator draws the dropout."""
     generator = torch.Generator().manual_seed(seed)
@@ -70,7 +79,8 @@ def train(
         total = 0.0
         for which in length_buckets(lengths, fitting.batch, generator):
             batch = padded([sequences[k] for k in which.tolist()], dtype)
-            value = loss(model(batch.values, batch.lengths), targets[which])
+            losses = answers.losses(model(batch.values, batch.lengths), answers.targets[which])
+            value = (losses * answers.weights[which]).mean()
             if not bool(torch.isfinite(value)):
                 raise DivergedError(f"the loss of epoch {epoch + 1} is {float(value.detach())}; choose a smaller lr")
             optimiser.zero_grad()
@@ -81,6 +91,18 @@ def train(
             total += float(value.detach()) * len(which)
         course.append(total / len(sequences))
     return course
+
+
+def weights_of(given: Any, examples: Sequence[Any]) -> Tensor:
+    """Check ``sample_weight``, and return one weight for each example, of mean 1."""
+    found = _check_sample_weight(given, examples, dtype=np.float64)
+    if found.min() < 0 or not found.any():
+        raise ValueError(
+            f"Negative values in sample_weight: the least is {found.min():g}; expected 0 or more"
+            if found.any()
+            else "sample_weight is 0 for every example; expected a positive weight for at least one"
+        )
+    return torch.as_tensor(found / found.mean(), dtype=torch.get_default_dtype())
 
 
 @on_cpu()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.answers import class_place, refuse_missing
-from unrolled.lab.estimators.fitting import Fitting, on_cpu, outputs_of, train
+from unrolled.lab.estimators.fitting import Answers, Fitting, on_cpu, outputs_of, train, weights_of
 from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
     check_container,
@@ -175,9 +175,7 @@ class _Recurrent(BaseEstimator):
         sequences = self._read(X)  # which also tells whether there is a model
         return outputs_of(self.model_, sequences)
 
-    def _fit(
-        self, X: Any, sequences: list[NDArray[Any]], targets: Tensor, outputs: int, loss: Callable[..., Tensor]
-    ) -> None:
+    def _fit(self, X: Any, sequences: list[NDArray[Any]], answers: Answers) -> None:
         self.rows_ = self.words_ is None and not is_nested(X)
         settings = PooledSettings(
             encoder=self.encoder,
@@ -194,7 +192,7 @@ class _Recurrent(BaseEstimator):
         with ExitStack() as drawing:
             drawing.enter_context(_DRAWING)
             drawing.enter_context(seeded(seed))
-            model = SequenceModel(settings, words, sequences[0].shape[-1] if not words else 0, outputs)
+            model = SequenceModel(settings, words, sequences[0].shape[-1] if not words else 0, answers.outputs)
             learner = model
             if isinstance(model.reader, Scale):
                 model.reader.fit(np.concatenate(sequences))
@@ -202,7 +200,7 @@ class _Recurrent(BaseEstimator):
             self._start(model)
             if not self.dropout:  # the training draws nothing more
                 drawing.close()
-            self.losses_ = train(learner, sequences, targets, loss, fitting, seed)
+            self.losses_ = train(learner, sequences, answers, fitting, seed)
         self.model_: nn.Module = model.double().eval()
         """In float64, so that a prediction does not depend on the examples beside it."""
 
@@ -252,13 +250,14 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
     """
 
     @on_cpu()
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on examples ``X`` and their classes ``y``."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on examples ``X`` and their classes ``y``; the loss of each counts ``sample_weight`` times."""
         sequences, y = self._read_training(X, y)
         check_classification_targets(y)
         self.classes_, indices = np.unique(y, return_inverse=True)
         targets = torch.as_tensor(indices, dtype=torch.int64)
-        self._fit(X, sequences, targets, max(2, len(self.classes_)), F.cross_entropy)
+        losses, weights = partial(F.cross_entropy, reduction="none"), weights_of(sample_weight, sequences)
+        self._fit(X, sequences, Answers(targets, max(2, len(self.classes_)), losses, weights))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -292,8 +291,8 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
     """
 
     @on_cpu()
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on examples ``X`` and their numbers ``y``."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on examples ``X`` and their numbers ``y``; the loss of each counts ``sample_weight`` times."""
         sequences, y = self._read_training(X, y)
         y = np.asarray(y, dtype=np.float64)
         if not np.isfinite(y).all():
@@ -301,7 +300,8 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         spread = float(y.std())
         self.mean_, self.spread_ = float(y.mean()), spread if spread > 0 else 1.0
         targets = torch.as_tensor((y - self.mean_) / self.spread_, dtype=torch.get_default_dtype())
-        self._fit(X, sequences, targets, 1, lambda outputs, wanted: F.mse_loss(outputs[:, 0], wanted))
+        weights = weights_of(sample_weight, sequences)
+        self._fit(X, sequences, Answers(targets, 1, lambda outputs, wanted: (outputs[:, 0] - wanted) ** 2, weights))
         with torch.no_grad():  # the model's output is in the unit of y
             head = self.model_.head
             assert isinstance(head, nn.Linear)

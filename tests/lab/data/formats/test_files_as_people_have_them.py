@@ -30,6 +30,8 @@ REVIEWS = {review(number) for number in range(40)}
         (("id", "text", "label", "date"), lambda n: (n, review(n), sentiment(n), f"2024-01-{n % 9 + 1:02}")),
         (("stars", "title", "review"), lambda n: (sentiment(n), f"title {n % 7}", review(n))),
         (("v1", "v2"), lambda n: (sentiment(n), review(n))),
+        (("", "v1", "v2"), lambda n: (n, sentiment(n), review(n))),  # as pandas writes the numbers of the rows
+        ((), lambda n: (n or "", sentiment(n), review(n))),
         ((), lambda n: (sentiment(n), review(n))),
         ((), lambda n: (n, review(n), sentiment(n))),
     ],

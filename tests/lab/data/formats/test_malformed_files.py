@@ -30,6 +30,15 @@ MALFORMED = [
         1,
         "UTF-8 text, found UTF-16; save the file with the encoding",
     ),
+    (
+        Classification,
+        "a.tsv",
+        TSV.decode().encode("utf-16-le"),
+        1,
+        "UTF-8 text, found UTF-16LE without a byte-order mark; save the file with the encoding UTF-8, or convert it: "
+        "iconv -f UTF-16LE",
+    ),
+    (Classification, "a.tsv", TSV.decode().encode("utf-16-be"), 1, "UTF-8 text, found UTF-16BE without"),
     (Classification, "a.tsv", TSV + b"nu\0ll\tgood\n", AFTER, "text, found a NUL at column 3; the file is damaged"),
     (
         Classification,
@@ -262,14 +271,15 @@ def test_a_label_never_trained_on_is_refused_where_it_stands(tmp_path, split):
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_an_empty_file_beside_a_good_one_is_named(tmp_path, split):
-    train, other = tmp_path / "train.tsv", tmp_path / "other.tsv"
-    train.write_bytes(TSV)
-    other.write_bytes(b"")
-    with pytest.raises(
-        DataError, match=r"other\.tsv:1: expected an example, found an empty file; every split needs one"
-    ):
-        read_files(Classification, [train], **{split: [other]})
+def test_a_file_without_an_example_beside_a_good_one_is_named(tmp_path, split):
+    train, other = tmp_path / "train.csv", tmp_path / "other.csv"
+    train.write_bytes(b"text,label\n" + CSV)
+    for content in (b"", b"text,label\n"):
+        other.write_bytes(content)
+        with pytest.raises(
+            DataError, match=r"other\.csv:1: expected an example, found none; give a file with at least"
+        ):
+            read_files(Classification, [train], **{split: [other]})
 
 
 def test_one_class_is_nothing_to_tell_apart(tmp_path):

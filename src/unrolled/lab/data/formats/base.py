@@ -248,4 +248,4 @@ def _number_or_itself(label: str) -> object:
 
 
 def _empty(paths: Sequence[Path]) -> DataError:
-    return malformed(paths[0], 1, "an example", "an empty file", "every split needs one")
+    return malformed(paths[0], 1, "an example", "none", "give a file with at least one")

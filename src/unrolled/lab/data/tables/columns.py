@@ -54,7 +54,7 @@ def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]]
 
     It does if it has the name of a column that the user gave or of the training, or a usual name; or if none of its
     fields occurs again, all are as short as names, and the texts below are longer. A line with a field that occurs
-    again is an example.
+    again is an example. Above the numbers of rows, as other programs write them, a name may be empty.
     """
     if not reading.header or (len(first) < 2 and not is_usual_name(first[0])):
         return False
@@ -65,14 +65,16 @@ def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]]
         return True
     if any(not name.isdecimal() for name in given):
         return True  # a name that is not there is an error of the line that should have it
-    if len(set(names)) < len(names) or not all(map(_is_like_a_name, names)):
+    written = [name for name in names if name]
+    if len(set(written)) < len(written) or any(is_number(name) or len(name.split()) > _NAME_WORDS for name in written):
         return False
     below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
     if not below or any(field in column for field, column in zip(first, below, strict=True)):
         return False
-    values = any(
-        _share(column, _is_value) > 0.9 and not _is_value(field) for field, column in zip(first, below, strict=True)
-    )
+    valued = [_share(column, _is_value) > 0.9 for column in below]
+    if not all(name or of_values for name, of_values in zip(names, valued, strict=True)):
+        return False
+    values = any(of_values and not _is_value(field) for field, of_values in zip(first, valued, strict=True))
     if values or any(map(is_usual_name, names)) or max(map(_mean_words, below)) >= _TEXT_WORDS:
         return True
     shown = ", ".join(repr(without_escapes(field)) for field in first)
@@ -80,10 +82,6 @@ def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]]
         f"{path}:1: cannot tell whether {shown} names the columns or is an example, since nothing of it occurs again; "
         "pass --no-header if it is an example, or name the column of the texts with --text-column"
     )
-
-
-def _is_like_a_name(field: str) -> bool:
-    return bool(field) and len(field.split()) <= _NAME_WORDS and not is_number(field)
 
 
 def choose_columns(
@@ -197,11 +195,8 @@ def _profiles(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Pro
     widths = Counter(len(row) for row in rows if any(row))
     width = len(header) or (widths.most_common(1)[0][0] if widths else 0)
     columns = [[row[place].strip() for row in rows if len(row) == width] for place in range(width)]
-    names = header or [f"column {place + 1}" for place in range(width)]
-    return [
-        _profile(name.strip(), [field for field in column if field])
-        for name, column in zip(names, columns, strict=True)
-    ]
+    names = [name.strip() or f"column {place + 1}" for place, name in enumerate(header or ("",) * width)]
+    return [_profile(name, [field for field in column if field]) for name, column in zip(names, columns, strict=True)]
 
 
 def _profile(name: str, fields: Sequence[str]) -> _Profile:
