@@ -254,3 +254,18 @@ def test_words_whose_number_does_not_fit_are_refused():
     for words in (["a"], list("ab"), list("abcdef")):
         with pytest.raises(ShapeError, match=f"{len(words)} tokens for a text of 5; expected one for each that is not"):
             unrolled.account(model, tokens, tokens=words)
+
+
+def test_a_target_that_fits_is_suggested_where_a_model_returns_several_tensors():
+    class Pair(Classifier):
+        def forward(self, tokens):
+            logits = super().forward(tokens)
+            return {"logits": logits, "extra": logits}
+
+    torch.manual_seed(0)
+    model, tokens = Pair(nn.GRU, 1, False, "last", "linear"), ids(2, 4)
+    for given in (1, None):
+        with pytest.raises((ShapeError, UsageError)) as told:
+            unrolled.account(model, tokens, target=given)
+        assert str(told.value).endswith("target=lambda out: out['logits'][:, 0]")
+    assert unrolled.account(model, tokens, target=lambda out: out["logits"][:, 0]).closes

@@ -48,7 +48,12 @@ def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarg
 
 
 def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None) -> SelectedTarget:
-    batch = plain.shape[0] if isinstance(plain, Tensor) and plain.dim() > 1 else 1
+    if not isinstance(plain, Tensor):
+        raise ShapeError(
+            f"the model returned {kind_of(plain)}; expected a tensor, or a callable target that picks from it"
+            f"{example_target(plain)}"
+        )
+    batch = plain.shape[0] if plain.dim() > 1 else 1
     count = class_outputs(plain, target if isinstance(target, int) else 0, batch).shape[1]
     names = class_names(classes, count)
     index = class_index("target", target, names, count)
