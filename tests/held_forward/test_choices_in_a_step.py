@@ -29,6 +29,7 @@ PAIRS = {
     "clip": (lambda z: torch.where(z > 1, 1.0, torch.where(z < -1, -1.0, z)), F.hardtanh),
     "clip by both": (lambda z: torch.where(inside(z), z, torch.sign(z)), F.hardtanh),
     "clip by either": (lambda z: torch.where((z >= 1) | (z <= -1), torch.sign(z), z), F.hardtanh),
+    "clip by one of two": (lambda z: torch.where((z > -1) ^ (z > 1), z, torch.sign(z)), F.hardtanh),
     "elu": (lambda z: torch.where(z > 0, z, z.clamp(max=0).exp() - 1), F.elu),
     "root": (lambda z: torch.where(z > 0, z.sqrt(), 0.0), lambda z: z.relu().sqrt()),
     "maxout": (

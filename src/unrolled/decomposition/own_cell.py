@@ -30,6 +30,7 @@ class OwnCell(Cell):
         read: For each part, the place among the arguments where it is read; None if it is not.
         others: The call's other tensors.
         batch: Number of rows.
+        alone: Whether the step takes one example, without an axis of examples.
     """
 
     name: ClassVar[str] = "own"
@@ -43,33 +44,43 @@ class OwnCell(Cell):
         read: Sequence[Place | None],
         others: Mapping[Place, Tensor],
         batch: int,
+        alone: bool = False,
     ) -> None:
         part_sizes = [shape.numel() for _, shape in parts]
         super().__init__(max(1, sum(shape.numel() for _, shape in inputs)), sum(part_sizes))
-        self.call, self.function, self.batch = call, function, batch
+        self.call, self.function, self.batch, self.alone = call, function, batch, alone
         self.inputs, self.parts, self.read, self.others = inputs, parts, read, others
         self.part_sizes = part_sizes
 
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """Run the module on all leading axes as one batch."""
+        """Run the module on all leading axes as one batch, or row by row if it takes no batch."""
         lead = inputs.shape[:-1]
         rows = lead.numel()
         x, s = inputs.reshape(rows, self.input_size), state.reshape(rows, self.state_size)
+        if self.alone:
+            found = torch.cat([self._run(x[row : row + 1], s[row : row + 1], ()) for row in range(rows)])
+        else:
+            found = self._run(x, s, (rows,))
+        return found.reshape(*lead, self.state_size)
+
+    def _run(self, x: Tensor, s: Tensor, axes: tuple[int, ...]) -> Tensor:
+        """Run the module once, on rows that stand along these axes of its tensors."""
+        rows = len(x)
         tensors = {place: self._repeated(each, rows) for place, each in self.others.items()}
         first = 0
         for place, shape in self.inputs:
-            tensors[place] = x[:, first : first + shape.numel()].reshape(rows, *shape)
+            tensors[place] = x[:, first : first + shape.numel()].reshape(*axes, *shape)
             first += shape.numel()
         first = 0
         for argument, (_, shape) in zip(self.read, self.parts, strict=True):
             if argument is not None:
-                part = s[:, first : first + shape.numel()].reshape(rows, *shape)
+                part = s[:, first : first + shape.numel()].reshape(*axes, *shape)
                 tensors[argument] = part.clone()  # where it begins in memory, torch.view_as_complex asks
             first += shape.numel()
         found = {place: real_form(each) for place, each in leaves(self.call.run(tensors, self.function))}
         parts = [_fresh_gradient(found[place]).reshape(rows, shape.numel()) for place, shape in self.parts]
         # an empty part of the input: the result is a function of it, also where the step reads neither
-        return torch.cat([*parts, x[:, :0]], dim=-1).reshape(*lead, self.state_size)
+        return torch.cat([*parts, x[:, :0]], dim=-1)
 
     def _repeated(self, each: Tensor, rows: int) -> Tensor:
         """Repeat what a call reads for each row, such as a mask, for more rows."""

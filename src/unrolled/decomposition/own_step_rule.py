@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.eval_mode import eval_copy
@@ -18,7 +18,7 @@ from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
 from unrolled.decomposition.own_cell import OwnCell
 from unrolled.decomposition.parity import Parity
-from unrolled.decomposition.step_calls import StepCall, real_form, same_tensor
+from unrolled.decomposition.step_calls import StepCall, is_value, of_one_example, real_form, same_tensor
 from unrolled.errors import RandomOperationError, ShapeError
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries
@@ -53,6 +53,7 @@ def held_own_step(held: Held) -> Any:
         read,
         {place: each.detach() for place, each in step.others.items()},
         batch,
+        step.alone,
     )
     columns = [each.reshape(batch, -1) for each in step.inputs.values()]
     x = torch.cat(columns, dim=-1) if columns else step.known[0].new_zeros(batch, 1)  # a step without input reads 0
@@ -88,7 +89,7 @@ class _Step:
     @cached_property
     def alone(self) -> bool:
         """Whether no tensor has an axis of examples."""
-        return all(each.dim() == 1 for each in (*self.given.values(), *self.found.values()) if _is_value(each))
+        return of_one_example([*self.given.values(), *self.found.values()])
 
     @cached_property
     def batch(self) -> int:
@@ -97,7 +98,7 @@ class _Step:
 
     def fits(self, each: Tensor) -> bool:
         """Tell whether a tensor has the examples first."""
-        return _is_value(each) and each.dim() > 0 and (self.alone or len(each) == self.batch)
+        return is_value(each) and each.dim() > 0 and (self.alone or len(each) == self.batch)
 
     def features(self, each: Tensor) -> torch.Size:
         """Return the shape of a tensor without the axis of examples."""
@@ -142,7 +143,7 @@ class _Step:
         Raises:
             UnsupportedOperationError: If it does.
         """
-        if not self.known or not any(map(_is_value, (*self.given.values(), *self.found.values()))):
+        if not self.known or not any(map(is_value, (*self.given.values(), *self.found.values()))):
             raise self.call.refusal("it takes and returns no tensors of real numbers")
         odd = [each for each in self.others.values() if carries(each)]
         odd += [each for each in self.found.values() if each.is_floating_point() and not self.fits(each)]
@@ -151,10 +152,6 @@ class _Step:
                 f"a tensor of shape {tuple(odd[0].shape)} does not have the batch of {self.batch} first; expected "
                 "(batch, features)"
             )
-
-
-def _is_value(each: Tensor) -> bool:
-    return each.is_floating_point() and not isinstance(each, nn.Parameter)
 
 
 def _distinct(found: Mapping[Place, Tensor]) -> list[tuple[Tensor, list[Place]]]:

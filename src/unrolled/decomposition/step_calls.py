@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,16 @@ from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
-__all__ = ["StepCall", "StepForm", "own_step", "real_form", "same_tensor", "steps_as_operations"]
+__all__ = [
+    "StepCall",
+    "StepForm",
+    "is_value",
+    "of_one_example",
+    "own_step",
+    "real_form",
+    "same_tensor",
+    "steps_as_operations",
+]
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,19 @@ def same_tensor(one: Tensor, other: Tensor) -> bool:
         and one.shape == other.shape
         and one.stride() == other.stride()
     )
+
+
+def is_value(each: Tensor) -> bool:
+    """Tell whether a tensor holds numbers that are no parameter."""
+    return each.is_floating_point() and not isinstance(each, nn.Parameter)
+
+
+def of_one_example(tensors: Iterable[Tensor]) -> bool:
+    """Tell whether a step takes no axis of examples: all are vectors, or columns of different heights."""
+    values = list(filter(is_value, tensors))
+    if all(each.dim() == 1 for each in values):
+        return True
+    return all(each.shape[1:] == (1,) for each in values) and len(set(map(len, values))) > 1
 
 
 @dataclass(frozen=True)

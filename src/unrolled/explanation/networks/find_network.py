@@ -129,8 +129,9 @@ def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
         return _without_steps(*written[-1])
     return (
         f"no recurrent network in {type(model).__name__}; expected a torch.nn.RNN, GRU, LSTM or a cell of these, "
-        "one of unrolled.cells.recurrent, or a module that is called in a loop with its own state (rnn= names it); "
-        "unrolled.account opens any other model"
+        "one of unrolled.cells.recurrent, or a module that is called in a loop with its own state (rnn= names it): "
+        "forward(x, h) that returns the next h, where a cell that keeps it in self.h, or beside x in one dictionary, "
+        "does not show it; unrolled.account opens any other model"
     )
 
 
@@ -161,7 +162,8 @@ def _no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
     if adapter is None:
         return (
             f"rnn is a {kind} that is no recurrent network inside the model: it has no torch.nn.RNN, GRU, LSTM or cell "
-            "of these, and no step that receives a state and returns the next one; name a step by "
+            "of these, and no step that receives a state and returns the next one, as forward(x, h) does (a state in "
+            "self.h, or beside x in one dictionary, is not seen); name a step by "
             "rnn=unrolled.as_cell(module, method=…, state=…)"
         )
     if not callable(getattr(module, adapter.method, None)):

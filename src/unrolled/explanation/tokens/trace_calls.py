@@ -20,7 +20,7 @@ from unrolled.decomposition.nested_tensors import leaves, rebuilt
 from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
-from unrolled.decomposition.step_calls import StepCall, steps_as_operations
+from unrolled.decomposition.step_calls import StepCall, of_one_example, steps_as_operations
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
@@ -63,7 +63,7 @@ class _CallTracer(Tracer):
         given, found = dict(zip(call.places, tensors, strict=True)), dict(leaves(result))
         # the next states, since a first step may take none
         states = [found[then] for then in call.form.state.values() if then in found]
-        alone = all(each.dim() == 1 for each in given.values() if each.is_floating_point())
+        alone = of_one_example([*given.values(), *found.values()])
         batch = 1 if alone or not states else len(states[0])
         parts = [torch.zeros(batch, 1, device=tensors[0].device if tensors else "cpu")]
         for place, each in given.items():

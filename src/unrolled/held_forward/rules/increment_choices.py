@@ -65,15 +65,17 @@ def negation(call: IncrementCall) -> Tensor:
         return 1 - call.args[0]
 
 
-@increment_rule("logical_and", "bitwise_and", "and", "logical_or", "bitwise_or", "or")
-def both_or_either(call: IncrementCall) -> Tensor:
-    """Compute a b, or a + b - a b, of answers of which one moves."""
+@increment_rule(*(kind + name for kind in ("logical_", "bitwise_", "") for name in ("and", "or", "xor")))
+def joined_answers(call: IncrementCall) -> Tensor:
+    """Compute a b, a + b - a b, or a + b - 2 a b, of answers of which one moves."""
     a, b = call.args
     with call.mode:
         a, b = (
             each if call.moves(each) else torch.where(each, 1.0, 0.0).to(b if call.moves(b) else a) for each in (a, b)
         )
-        return a * b if call.name.endswith("and") else a + b - a * b
+        if call.name.endswith("and"):
+            return a * b
+        return a + b - (2 if call.name.endswith("xor") else 1) * (a * b)
 
 
 @increment_rule("where", "masked_fill")
