@@ -84,7 +84,7 @@ def _check_numbers(one: Any, number: int) -> None:
             ) from None
 
 
-def number_advice(odd: str | date | np.datetime64 | None) -> str:
+def number_advice(odd: object) -> str:
     """Say what to do with a value that stands where a number is expected."""
     point = odd.replace(",", ".") if isinstance(odd, str) else ""
     if "," in str(odd) and _is_number(point):
