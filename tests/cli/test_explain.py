@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from unrolled.cli import explain_file
 from unrolled.expansions import EXPANSIONS, resolve
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.models.factory import PooledSettings
@@ -48,6 +49,24 @@ def test_a_run_is_explained_in_the_terminal(unrolled: Command, run: Path) -> Non
     assert (done.status, done.err) == (0, "")
     for words in ("negative", "positive", "secant", "not a bad film", "remainder"):
         assert words in done.out
+
+
+def test_a_large_file_of_ngrams_is_announced_and_max_order_makes_it_small(
+    unrolled: Command, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    assert unrolled("explain", run, SENTENCE, "--json", path).err == ""
+    monkeypatch.setattr(explain_file, "_LARGE", 0)
+    for words, longest in (((), 7), (("--max-order", 2), 2)):
+        done = unrolled("explain", run, SENTENCE, "--json", path, "--force", *words)
+        found = only_account(path)["ngrams"]
+        assert max(each["order"] for each in found) == longest
+        assert f"a.json will hold {len(found)} n-grams, about 0 MB; --max-order K leaves out" in done.err
+    assert "n-grams of more than 2 tokens contribute" in " ".join(done.out.split())
+    (tmp_path / "texts.txt").write_text(SENTENCE)
+    done = unrolled("explain", run, "--file", tmp_path / "texts.txt", "--json", path, "--force", "--max-order", 2)
+    assert only_account(path)["ngrams"] == found
+    assert "will hold 13 n-grams" in done.err
 
 
 def test_two_sentences_are_not_read_as_one(unrolled: Command, run: Path) -> None:

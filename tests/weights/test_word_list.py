@@ -61,7 +61,7 @@ def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
         ("vocab.csv", "the,99\nfilm,7\n", "expected one word a line, found 'the,99'; keep the column"),
         ("vocab.jsonl", '"the"\n"film"\n', "expected one word a line, found '\"the\"'; keep .* without quotes"),
         ("vocab.txt", " the\n film\n", "expected one word a line, found ' the'; keep .* without quotes and spaces"),
-        ("vocab.txt", "a\nb\n\n\n", r"the word '' 2 times \(indices 2, 3\)"),
+        ("vocab.txt", "a\n\n\nb\n", r"the word '' 2 times \(indices 1, 2\)"),
         ("vocab.json", '{"a": 0, "b": 1, "a": 2}', r"the word 'a' 2 times \(indices 0, 2\)"),
         ("vocab.json", '{"a": 100000000000000000000}', "beyond 64 bits"),
         ("vocab.json", '{"word2idx": {"a": 0}}', r'found a map that begins with "word2idx": {…}'),
@@ -84,6 +84,14 @@ def test_case_counts_where_the_list_has_it(tmp_path: Path) -> None:
 def test_what_is_no_vocabulary_is_refused(tmp_path: Path, name: str, content: str, expected: str) -> None:
     with pytest.raises(DataError, match=expected):
         WordList.load(written(tmp_path, name, content))
+
+
+def test_blank_lines_at_the_end_are_no_words(tmp_path: Path) -> None:
+    for end in ("", "\n", "\n\n\n", "\r\n\r\n"):
+        words = WordList.load(written(tmp_path, "vocab.txt", f"<unk>\n\ngood{end}"))
+        assert dict(words.indices) == {"<unk>": 0, "": 1, "good": 2}  # a row in the middle may be without a word
+    with pytest.raises(DataError, match="has no words"):
+        WordList.load(written(tmp_path, "vocab.txt", "\n\n"))
 
 
 def test_marks_of_punctuation_are_words(tmp_path: Path) -> None:

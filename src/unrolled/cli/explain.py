@@ -11,7 +11,7 @@ import typer
 
 from unrolled.atomic_write import atomic_write
 from unrolled.cli.completed_values import expansion_names, run_folders
-from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts
+from unrolled.cli.explain_file import FileOptions, NumberedText, announce_size, explain_texts
 from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
@@ -97,6 +97,9 @@ def explain(
     top: Annotated[
         int | None, typer.Option(min=0, help="Number of n-grams to list.", show_default=str(_LISTED))
     ] = None,
+    max_order: Annotated[
+        int | None, typer.Option(min=1, help="Number of tokens of the longest n-grams.", show_default="all")
+    ] = None,
     html: Annotated[Path | None, _file_option("An HTML page with all expansions side by side.")] = None,
     png: Annotated[Path | None, _file_option("The triangle of phrase scores: .png, .svg or .pdf.")] = None,
     json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
@@ -155,7 +158,7 @@ def explain(
             raise UsageError("--page-texts is for --html and --json; give one of them as well, or leave it out")
         several = len(set(files)) > 1
         most = page_texts or _ON_A_PAGE
-        options = FileOptions(target, against, expansion, html, json_file, phrases, most, not force, several)
+        options = FileOptions(target, against, expansion, html, json_file, phrases, most, not force, several, max_order)
         opener = _opener(run, weights, vocab, hints, at)
         title = ", ".join(_shown(path).name for path in files)
         with outlast_reader((html, json_file, phrases)):
@@ -171,7 +174,7 @@ def explain(
     if given := [option for option, value in of_files.items() if value is not None]:
         raise UsageError(f"{given[0]} is for --file; give --file as well, or leave it out")
     chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
-    explanation = chosen.explain(expansion)
+    explanation = chosen.explain(expansion, max_order)
     with outlast_reader((html, png, json_file)):
         _print(chosen, explanation, _LISTED if top is None else top)
         _write(chosen, explanation, html, png, json_file, not force)
@@ -191,13 +194,14 @@ def _write(
     from unrolled.report.page import render_page
 
     if html is not None:
-        others, left_out = chosen.explain_by_others(explanation.expansion)
+        others, left_out = chosen.explain_by_others(explanation.expansion, explanation.max_order)
         atomic_write(html, render_page((explanation, *others)).encode(), new=new)
         typer.echo(f"page: {visible(str(html))}" + (f" (without {'; '.join(left_out)})" if left_out else ""))
     if png is not None:
         atomic_write(png, render_figure(explanation, check_format(png)), new=new)
         typer.echo(f"figure: {visible(str(png))}")
     if json_file is not None:
+        announce_size(json_file, [explanation])
         atomic_write(json_file, to_json([explanation]).encode(), new=new)
         typer.echo(f"all n-grams: {visible(str(json_file))}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
     from unrolled.report.corpus_phrases import CorpusPhrases
 
-__all__ = ["FileOptions", "NumberedText", "explain_texts"]
+__all__ = ["FileOptions", "NumberedText", "announce_size", "explain_texts"]
 
 _SHOWN = 60
 _PHRASE = 30
 """Characters of a text and of a phrase in a line of the terminal."""
+_BYTES, _LARGE = 270, 50
+"""Bytes of an n-gram in a JSON file, most of which are long, and megabytes of a file that is announced."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class FileOptions:
     """Whether a file that is there by now is an error."""
     several: bool = False
     """Whether the texts are of several files, which are then named."""
+    max_order: int | None = None
+    """Length of the longest n-grams; None for all."""
 
 
 def explain_texts(
@@ -80,7 +84,7 @@ def explain_texts(
                     f"--phrases compares the texts by one output, and the model has {len(chosen.logits):,}; give "
                     "--target"
                 )
-            found = chosen.explain(options.expansion)
+            found = chosen.explain(options.expansion, options.max_order)
             if options.phrases is not None:
                 totals.add(found)
         except UsageError as error:
@@ -114,8 +118,24 @@ def _write(
     if options.json_file is not None:
         from unrolled.report.json_records import to_json
 
+        announce_size(options.json_file, kept)
         atomic_write(options.json_file, to_json(kept).encode(), new=options.new)
         typer.echo(f"all n-grams: {visible(str(options.json_file))}{more}")
+
+
+def announce_size(path: Path, explanations: Sequence[Explanation]) -> None:
+    """Say before a large file of n-grams is made how large it will be."""
+    count = sum(
+        len(each.directions) * (2 * len(each) - each.longest + 1) * each.longest // 2  # by length: T, T - 1, …
+        for each in explanations
+    )
+    size = count * _BYTES / 1e6
+    if size > _LARGE:
+        typer.echo(
+            f"{visible(str(path))} will hold {count:,} n-grams, about {size:,.0f} MB; --max-order K leaves out "
+            "those of more than K tokens",
+            err=True,
+        )
 
 
 def _write_phrases(path: Path, phrases: CorpusPhrases, new: bool) -> None:

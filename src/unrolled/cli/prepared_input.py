@@ -113,26 +113,26 @@ class ChosenTarget:
         names = self.prepared.labels
         return Outputs(names, self.logits, self.target, self.against) if 1 < len(names) <= _NAMED else None
 
-    def explain(self, expansion: str) -> Explanation:
+    def explain(self, expansion: str, max_order: int | None = None) -> Explanation:
         """Explain it by one expansion, in float64 where rounding in float32 hides what the n-grams say."""
         from unrolled.expansions import resolve
 
         try:
-            found = self._explain(self.prepared, expansion)
+            found = self._explain(self.prepared, expansion, max_order)
             rounded = resolve(expansion).exact and not found.exact
         except NonFiniteError:
             if self.prepared.is_double:
                 raise
             rounded = True
         if rounded and not self.prepared.is_double:
-            found = self._explain(self.prepared.in_double(), expansion)
+            found = self._explain(self.prepared.in_double(), expansion, max_order)
             found = replace(found, notes=(*found.notes, _IN_DOUBLE))
         outputs = found.outputs
         if outputs is not None and self.against is None:  # of two classes, it was asked for by name
             outputs = replace(outputs, alone=True)
         return replace(found, outputs=outputs, notes=(*found.notes, *self.prepared.notes))
 
-    def _explain(self, prepared: PreparedInput, expansion: str) -> Explanation:
+    def _explain(self, prepared: PreparedInput, expansion: str, max_order: int | None) -> Explanation:
         from unrolled.explanation.api import explain
 
         return explain(
@@ -143,10 +143,11 @@ class ChosenTarget:
             classes=prepared.labels or [prepared.class_name(k) for k in range(len(self.logits))],
             tokens=prepared.tokens,
             expansion=expansion,
+            max_order=max_order,
             rnn=prepared.rnn,
         )
 
-    def explain_by_others(self, shown: str) -> tuple[list[Explanation], list[str]]:
+    def explain_by_others(self, shown: str, max_order: int | None = None) -> tuple[list[Explanation], list[str]]:
         """Explain it by every expansion except ``shown``; also say which expansions do not suit the network."""
         from unrolled.expansions import EXPANSIONS, resolve
 
@@ -155,7 +156,7 @@ class ChosenTarget:
             if str(resolve(name)) == shown:
                 continue
             try:
-                found.append(self.explain(name))
+                found.append(self.explain(name, max_order))
             except (UsageError, NonFiniteError) as error:
                 left_out.append(f"{name}: {error}")
         return found, left_out

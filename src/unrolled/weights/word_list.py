@@ -87,7 +87,9 @@ class WordList:
 def _parse(text: str, path: Path) -> list[tuple[str, int]]:
     """Return every word with its index, as the file has them."""
     if path.suffix.lower() != ".json":
-        words = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+        words = [line.removesuffix("\r") for line in text.split("\n")]
+        while words and not words[-1]:  # blank lines at the end are no words
+            words.pop()
         odd = [word for word in words if _MORE.fullmatch(word)]
         if 2 * len(odd) > len(words):
             what = "keep the column of the words alone, without quotes and spaces"

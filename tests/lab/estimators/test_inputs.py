@@ -174,3 +174,35 @@ def test_modes_and_the_default_device_of_the_caller_do_not_matter(mode):
         fit = RecurrentClassifier(**SMALL).fit(TEXTS, MOODS)
         assert np.array_equal(fit.predict_proba(TEXTS), expected)
         assert fit.explain(TEXTS[0]).closes
+
+
+@pytest.mark.parametrize(
+    ("given", "answers", "message"),
+    [
+        (
+            [[[1.0], [2.0]], [["0,5"], [1.0]]],
+            [1, 2],
+            r"sequence 2 holds '0,5'; expected numbers: write it with a point, 0\.5",
+        ),
+        (
+            [[["on"], [2.0]], [[1.0], [1.0]]],
+            [1, 2],
+            "sequence 1 holds 'on'; expected numbers: leave dates out, and give",
+        ),
+        ([[[1.0], [2.0]], [[np.nan], [1.0]]], [1, 2], "sequence 2 contains NaN; expected numbers: fill the gaps"),
+        (np.ones((2, 3)), ["0,85", "1,5"], r"y holds '0,85'; expected numbers: write it with a point, 0\.85"),
+        (
+            np.ones((2, 3)),
+            np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]"),
+            "y holds '2024-01-01', a time",
+        ),
+        (
+            pd.DataFrame({"date": pd.date_range("2024-01-01", periods=2), "load": [1.0, 2.0]}),
+            [1, 2],
+            "the first example is a row with '2024-01-01 00:00:00'; expected numbers: leave dates out",
+        ),
+    ],
+)
+def test_what_is_no_number_is_refused_with_what_to_do(given, answers, message):
+    with pytest.raises(ValueError, match=message):
+        RecurrentRegressor(epochs=1).fit(given, answers)

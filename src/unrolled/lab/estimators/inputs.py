@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Literal
 
 import numpy as np
@@ -22,10 +22,13 @@ __all__ = [
     "checked_rows",
     "is_nested",
     "is_text",
+    "number_advice",
     "numeric_sequences",
     "padded",
     "with_features",
 ]
+
+_DATES = (date, np.datetime64, np.timedelta64)
 
 
 def is_text(X: Any) -> bool:
@@ -50,7 +53,10 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
     sequences = []
     for number, one in enumerate(X, 1):
         _check_numbers(one, number)
-        found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=f"sequence {number}")
+        name = f"sequence {number}"
+        if np.isnan(np.asarray(one, dtype=np.float64)).any():
+            raise ValueError(f"Input {name} contains NaN; expected numbers: fill the gaps, or leave such sequences out")
+        found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
         if found.ndim == 1:
             found = found[:, None]
         if found.ndim != 2 or 0 in found.shape:
@@ -72,11 +78,18 @@ def _check_numbers(one: Any, number: int) -> None:
     except (TypeError, ValueError):
         rows = one.to_numpy() if hasattr(one, "to_numpy") else one
         odd = next((each for each in np.ravel(np.asarray(rows, dtype=object)) if not _is_number(each)), None)
-        if isinstance(odd, str | datetime | date | np.datetime64):
+        if isinstance(odd, (str, *_DATES)):
             raise UsageError(
-                f"sequence {number} holds {str(odd)[:40]!r}; expected numbers: leave dates out, and give each category "
-                "a number of 0 or 1"
+                f"sequence {number} holds {str(odd)[:40]!r}; expected numbers: {number_advice(odd)}"
             ) from None
+
+
+def number_advice(odd: object) -> str:
+    """Say what to do with a value that stands where a number is expected."""
+    point = odd.replace(",", ".") if isinstance(odd, str) else ""
+    if "," in str(odd) and _is_number(point):
+        return f"write it with a point, {point} (in pandas, read_csv(…, decimal=','))"
+    return "leave dates out, and give each category a number of 0 or 1"
 
 
 @dataclass(frozen=True)
@@ -147,7 +160,13 @@ def _check_no_strings(X: Any) -> None:
     """Refuse tables and lists of words, which are neither texts nor numbers."""
     rows = X.to_numpy() if hasattr(X, "iloc") else X
     first = rows[0] if hasattr(rows, "__getitem__") and hasattr(rows, "__len__") and len(rows) else ()
-    strings = [each for each in first if isinstance(each, str)] if isinstance(first, Sequence | np.ndarray) else []
+    listed = list(first) if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str) else []
+    if dates := [each for each in listed if isinstance(each, _DATES)]:
+        raise UsageError(
+            f"the first example is a row with {str(dates[0])[:40]!r}; expected numbers: leave dates out; windows of "
+            "the other columns have shape (examples, time, features)"
+        )
+    strings = [each for each in listed if isinstance(each, str)]
     if any(not _is_number(each) for each in strings):
         raise UsageError(
             f"the first example is a row with {strings[0][:40]!r}; expected texts or numbers: pass one column of a "

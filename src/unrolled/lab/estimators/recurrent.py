@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
-from unrolled.lab.estimators.answers import class_place, refuse_missing
+from unrolled.lab.estimators.answers import as_numbers, class_place, refuse_missing
 from unrolled.lab.estimators.fitting import Answers, Fitting, on_cpu, outputs_of, train, weights_of
 from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
@@ -294,9 +294,7 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples ``X`` and their numbers ``y``; the loss of each counts ``sample_weight`` times."""
         sequences, y = self._read_training(X, y)
-        y = np.asarray(y, dtype=np.float64)
-        if not np.isfinite(y).all():
-            raise ValueError("Input y contains NaN or infinity; expected finite numbers")
+        y = as_numbers(y)
         spread = float(y.std())
         self.mean_, self.spread_ = float(y.mean()), spread if spread > 0 else 1.0
         targets = torch.as_tensor((y - self.mean_) / self.spread_, dtype=torch.get_default_dtype())
