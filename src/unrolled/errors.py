@@ -17,7 +17,6 @@ __all__ = [
     "DataError",
     "DivergedError",
     "FileError",
-    "MissingDataError",
     "NonFiniteError",
     "ParityError",
     "RandomOperationError",
@@ -145,10 +144,6 @@ class FileError(UnrolledError):
     """A file cannot be read or written."""
 
     exit_code = 74
-
-
-class MissingDataError(FileError):
-    """The data folder does not contain a file."""
 
 
 class ConfigError(UnrolledError):

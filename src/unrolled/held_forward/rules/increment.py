@@ -34,8 +34,9 @@ _BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_se
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
-    if call.name in _BY_INDEX and any(map(call.moves, operands(call.args[1:]))):
-        raise UnsupportedOperationError(f"the state changes which entries {call.name} takes")
+    places = call.args[1:2] if call.name == "index_put" else call.args[1:] if call.name in _BY_INDEX else ()
+    if any(map(call.moves, operands(places))):
+        raise UnsupportedOperationError(f"the state changes which entries {call.name} reads or writes")
 
     def increments(value: Any) -> Any:
         if isinstance(value, tuple | list):

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unrolled.errors import DataError, FileError, MissingDataError, UsageError
+from unrolled.errors import DataError, FileError, UsageError
 
 __all__ = [
     "BROKEN_COMPRESSION",
     "DECOMPRESSORS",
     "FOLDER_VARIABLE",
     "LONGEST_LINE",
+    "MissingDataError",
     "check_escaped",
     "check_text",
     "find_file",
@@ -55,6 +56,10 @@ _LONGEST_START = max(map(len, _BINARY))
 _ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
 _STANDARD_INPUT = Path("standard input")
+
+
+class MissingDataError(FileError):
+    """The data folder does not contain a file."""
 
 
 def find_file(name: str, folder: Path | None = None) -> Path:

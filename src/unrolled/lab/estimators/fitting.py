@@ -18,7 +18,7 @@ from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
 
-__all__ = ["Answers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
+__all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
 
 EVALUATION_BATCH = 256
 
@@ -53,7 +53,7 @@ class Fitting:
 
 
 @dataclass(frozen=True)
-class Answers:
+class FittedAnswers:
     """What an estimator learns of its examples."""
 
     targets: Tensor
@@ -66,7 +66,7 @@ class Answers:
 
 
 def train(
-    model: nn.Module, sequences: Sequence[NDArray[Any]], answers: Answers, fitting: Fitting, seed: int
+    model: nn.Module, sequences: Sequence[NDArray[Any]], answers: FittedAnswers, fitting: Fitting, seed: int
 ) -> list[float]:
     """Train a model, and return the mean loss of every epoch; torch's global generator draws the dropout."""
     generator = torch.Generator().manual_seed(seed)

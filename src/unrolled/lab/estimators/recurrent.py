@@ -21,7 +21,7 @@ from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.estimators.answers import as_numbers, class_place, refuse_missing
-from unrolled.lab.estimators.fitting import Answers, Fitting, on_cpu, outputs_of, train, weights_of
+from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weights_of
 from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
     check_container,
@@ -175,7 +175,7 @@ class _Recurrent(BaseEstimator):
         sequences = self._read(X)  # which also tells whether there is a model
         return outputs_of(self.model_, sequences)
 
-    def _fit(self, X: Any, sequences: list[NDArray[Any]], answers: Answers) -> None:
+    def _fit(self, X: Any, sequences: list[NDArray[Any]], answers: FittedAnswers) -> None:
         self.rows_ = self.words_ is None and not is_nested(X)
         settings = PooledSettings(
             encoder=self.encoder,
@@ -257,7 +257,7 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         self.classes_, indices = np.unique(y, return_inverse=True)
         targets = torch.as_tensor(indices, dtype=torch.int64)
         losses, weights = partial(F.cross_entropy, reduction="none"), weights_of(sample_weight, sequences)
-        self._fit(X, sequences, Answers(targets, max(2, len(self.classes_)), losses, weights))
+        self._fit(X, sequences, FittedAnswers(targets, max(2, len(self.classes_)), losses, weights))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -299,7 +299,9 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         self.mean_, self.spread_ = float(y.mean()), spread if spread > 0 else 1.0
         targets = torch.as_tensor((y - self.mean_) / self.spread_, dtype=torch.get_default_dtype())
         weights = weights_of(sample_weight, sequences)
-        self._fit(X, sequences, Answers(targets, 1, lambda outputs, wanted: (outputs[:, 0] - wanted) ** 2, weights))
+        self._fit(
+            X, sequences, FittedAnswers(targets, 1, lambda outputs, wanted: (outputs[:, 0] - wanted) ** 2, weights)
+        )
         with torch.no_grad():  # the model's output is in the unit of y
             head = self.model_.head
             assert isinstance(head, nn.Linear)

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from unrolled.errors import MissingDataError, StoppedError
-from unrolled.lab.data.text_files import find_file
+from unrolled.errors import StoppedError
+from unrolled.lab.data.text_files import MissingDataError, find_file
 from unrolled.lab.papers.framework.budget_queue import list_jobs, next_job, remaining, run_queue
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore

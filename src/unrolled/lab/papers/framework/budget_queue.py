@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from unrolled.errors import MissingDataError, StoppedError
+from unrolled.errors import StoppedError
+from unrolled.lab.data.text_files import MissingDataError
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import Progress, run_trial

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from unrolled.errors import MissingDataError, StoppedError
+from unrolled.errors import StoppedError
+from unrolled.lab.data.text_files import MissingDataError
 from unrolled.lab.papers.framework.budget_queue import time_limit
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
