@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -308,3 +309,12 @@ def test_a_name_so_long_that_the_hidden_ones_are_too_long_is_refused_or_works(tm
     assert load_run(tmp_path / ("x" * 245)).metrics["epochs"] == 2
     with pytest.raises(FileError, match="cannot be written: File name too long"):
         learn(tmp_path / ("x" * 250))
+
+
+def test_a_folder_that_is_removed_while_it_is_made_is_made_again(tmp_path, monkeypatch):
+    made, gone = Path.mkdir, Mock(side_effect=[FileExistsError(errno.EEXIST, "", str(tmp_path / "run")), None])
+    monkeypatch.setattr(Path, "mkdir", lambda *args, **options: gone() or made(*args, **options))
+    RunLock.acquire_new(tmp_path / "run").release()
+    monkeypatch.undo()
+    with pytest.raises(FileExistsError):  # the control: nobody removes what stands there
+        RunLock.acquire_new(Path(__file__))

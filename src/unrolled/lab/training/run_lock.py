@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import time
 import weakref
 from pathlib import Path
@@ -99,10 +100,14 @@ class RunLock:
     def acquire_new(cls, folder: Path) -> RunLock:
         """Take the lock of a folder that is made if there is none; see :meth:`acquire`."""
         while True:
-            folder.mkdir(parents=True, exist_ok=True)
             try:
+                folder.mkdir(parents=True, exist_ok=True)
                 return cls.acquire(folder)
             except FileNotFoundError:  # another process has renamed or removed it in between
+                time.sleep(_PAUSE)
+            except FileExistsError as error:  # or has removed it while mkdir looked what stands there
+                if not _is_folder_or_gone(error.filename):
+                    raise
                 time.sleep(_PAUSE)
 
     def renamed(self, folder: Path) -> None:
@@ -219,6 +224,13 @@ def _read_note(descriptor: int) -> _Note | None:
         return _Note(host, int(found["process"]), int(found["started"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _is_folder_or_gone(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return True
 
 
 def _same_file(descriptor: int, path: Path) -> bool:
