@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+import unrolled
+
 D, T = 6, 4
 SERIES = torch.randn(2, T, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -36,3 +38,15 @@ def model_with(*parts):
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.5)
     return made
+
+
+def judge_same_n_grams(models, expansion="secant"):
+    """Judge two models whose steps compute the same numbers otherwise; the control is an inexact expansion."""
+    found, expected, control = (
+        unrolled.explain(model, SERIES[:1], target=1, expansion=each)
+        for model, each in zip((*models, models[0]), (expansion, expansion, "zero"), strict=True)
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
+    assert abs(found.ledger.remainder) < 1e-12
+    assert not any("quadrature" in note for note in found.notes)
+    assert abs(control.ledger.remainder) > 1e-3

@@ -81,6 +81,14 @@ class Magnitude(DiagonalStep):
         return y + state.abs().sum(-1, keepdim=True), state
 
 
+class Phase(DiagonalStep):
+    """Its output is no function that increments go through: it is expanded by path."""
+
+    def step(self, x, state):
+        y, state = super().step(x, state)
+        return y + state.angle().sum(-1, keepdim=True), state
+
+
 class Reader(nn.Module):
     def __init__(self, kind):
         super().__init__()
@@ -134,6 +142,12 @@ def test_n_grams_are_powers_of_the_factor():
 @pytest.mark.parametrize("expansion", ["secant", "shares", "path"])
 def test_a_step_with_a_magnitude_is_explained(expansion):
     judge_explanation(Model(lambda: Reader(Magnitude), (TEXT[:1],), 1, (0,), options={"expansion": expansion}))
+
+
+def test_a_step_with_a_phase_is_expanded_by_path():
+    (found,) = judge_explanation(Model(lambda: Reader(Phase), (TEXT[:1],), 1, (0,), options={"expansion": "path"}))
+    secant = unrolled.explain(case(Phase).built(), TEXT[:1], target=1)
+    torch.testing.assert_close(secant.triangle.contributions, found.triangle.contributions, rtol=0, atol=1e-6)
 
 
 class Stabilised(nn.Module):
