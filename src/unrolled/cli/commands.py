@@ -62,6 +62,9 @@ COMMANDS = {
     "translate": Command(
         "lab.cli.translate", "Translate a sentence, or each line of standard input, with a trained model."
     ),
+    "tag": Command(
+        "lab.cli.tag", "Tag each token of a sentence, or of each line of standard input, with a trained model."
+    ),
     "convert": Command(
         "cli.convert",
         "Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain.",

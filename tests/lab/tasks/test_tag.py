@@ -231,3 +231,22 @@ def test_what_it_says_of_one_token_is_accounted_for(learn):
     for text, at, message in (("", None, "the sentence is empty"), ("Ada slept", 2, "at is 2; expected 0 to 1")):
         with pytest.raises(UsageError, match=message):
             task.prepare(model, text, at)
+
+
+@pytest.mark.parametrize("crf", [True, False])
+def test_sentences_have_the_same_tags_alone_and_beside_longer_ones(learn, crf):
+    task = made(crf=crf)
+    model = learn(task, CORPUS.train).eval()
+    found = task.tag(model, [each.tokens for each in CORPUS.test])
+    assert found == [each.tags for each in CORPUS.test]
+    assert found == [task.tag(model, [each.tokens])[0] for each in CORPUS.test]
+    assert task.tag(model, []) == []
+
+
+def test_a_sentence_without_tokens_and_one_that_is_not_split_are_refused():
+    task = made()
+    model = task.build().eval()
+    with pytest.raises(UsageError, match=r"sentences\[1\] has no token; leave it out"):
+        task.tag(model, [["Ada"], []])
+    with pytest.raises(UsageError, match=r"sentences\[0\] is the string 'Ada slept'; expected a list of its tokens"):
+        task.tag(model, ["Ada slept"])

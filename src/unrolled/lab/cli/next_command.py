@@ -24,7 +24,7 @@ _LOOKED_AT, _FEWEST, _LONGEST = 200, 3, 100
 
 
 def next_command(run: Run, corpus: Corpus[Any]) -> str:
-    """Write the command: an explanation, a translation, a generated text; of other runs, the evaluation."""
+    """Write the command: an explanation, a translation, a generated text, tags; of other runs, the evaluation."""
     task, folder = run.task.name, visible(shlex.quote(typed_path(run.folder)))
     if task in _LENGTHS:
         return f"unrolled generate {folder} --length {_LENGTHS[task]}"
@@ -33,6 +33,8 @@ def next_command(run: Run, corpus: Corpus[Any]) -> str:
         return _with_text(command, folder, texts)
     if task in _TEXTS and has_recurrent_network(run.model):
         return _with_text("explain", folder, map(_TEXTS[task], corpus.test))
+    if task == "tag":
+        return _with_text("tag", folder, map(_TEXTS[task], corpus.test))
     return f"unrolled evaluate {folder}"
 
 

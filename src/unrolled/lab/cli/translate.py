@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unrolled.cli.texts_of_users import check_encoded, write_text
+from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.sentences import Numbered, given_sentences
+from unrolled.laboratory import check_run
+from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:
     from unrolled.lab.tasks.translate import Translate
     from unrolled.lab.training.run_folder import Run
 
-from unrolled.laboratory import check_run
-from unrolled.report.formatting import harmless
-
 __all__ = ["translate"]
-
-_AT_ONCE = 64
-"""Number of lines translated together, if standard input is not a terminal."""
 
 
 def translate(
@@ -39,45 +36,19 @@ def translate(
     Words need no quotes. Several sentences in quotes are translated one by one.
     """
     check_run(run)
-    for word in words or ():
-        check_encoded(word)
+    sentences = given_sentences(words)
     from unrolled.lab.tasks.translate import Translate
 
     loaded = open_run.load(run)
     task = loaded.task
     if not isinstance(task, Translate):
         raise UsageError(f"{run} was trained for {task.name}; give a run of the task translate")
-    if words and words != ["-"]:
-        several = sum(len(word.split()) > 1 for word in words) > 1
-        sentences = words if several else [" ".join(words)]
-        if not any(sentence.split() for sentence in sentences):
-            raise UsageError("the sentence is empty; give at least one word")
-        for said in _translated(loaded, task, [(None, sentence) for sentence in sentences], beam):
-            write_text(f"{said}\n")
-        return
-    for lines in _numbered_lines():
-        for said in _translated(loaded, task, lines, beam):
+    for some in sentences:
+        for said in _translated(loaded, task, some, beam):
             write_text(f"{said}\n")
 
 
-def _numbered_lines() -> Iterator[list[tuple[int, str]]]:
-    """Yield the lines of standard input with their numbers: many at once, or one by one from a terminal."""
-    import sys
-
-    from unrolled.lab.data.text_files import standard_input
-
-    size = 1 if sys.stdin.isatty() else _AT_ONCE
-    lines: list[tuple[int, str]] = []
-    for numbered in standard_input():
-        lines.append(numbered)
-        if len(lines) == size:
-            yield lines
-            lines = []
-    if lines:
-        yield lines
-
-
-def _translated(run: Run, task: Translate, lines: Sequence[tuple[int | None, str]], beam: int) -> list[str]:
+def _translated(run: Run, task: Translate, lines: Sequence[Numbered], beam: int) -> list[str]:
     """Translate some lines; an empty line stays empty, so that line numbers match."""
     import torch
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic import Field
 
+from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
 from unrolled.lab.data.spans import TagGrammar, iobes_tags
 from unrolled.lab.data.tokenise import tokenise
@@ -149,19 +150,59 @@ class Tag(Task[Tagging, "TaggedBatch"]):
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Prepare a sentence; the outputs are the emissions of one token."""
-        import torch
-
         from unrolled.lab.models.tagger import OutputAtPosition, checked_position
 
         tokens = tokenise(text)
         position = checked_position(tokens, at)
-        inputs = (
-            torch.tensor([self.vocabulary.encode(tokens)]),
-            torch.tensor([len(tokens)]),
-            torch.tensor([[word_shape(token) for token in tokens]]),
-        )
         unknown = self.vocabulary.unknown(tokens)
-        return PreparedText(OutputAtPosition(model, position), inputs, tuple(tokens), self.tags, unknown)
+        return PreparedText(
+            OutputAtPosition(model, position), self._inputs([tokens]), tuple(tokens), self.tags, unknown
+        )
+
+    def tag(self, model: nn.Module, sentences: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """Find the most likely tags of sentences.
+
+        Args:
+            model: A model of :meth:`build`; in training mode its dropout changes the tags.
+            sentences: The tokens of each sentence, at least one, with the case in which people write them.
+
+        Returns:
+            A tag for each token, as the model learned them: those of spans in IOBES, of which ``convert_tags`` of
+            ``unrolled.lab.data.spans`` makes other schemes.
+
+        Raises:
+            UsageError: If a sentence has no token, or is a string instead of its tokens.
+
+        Example:
+            >>> run = unrolled.load("runs/conll2003-lstm")  # doctest: +SKIP
+            >>> run.task.tag(run.model, [["Anna", "met", "Boris"]])  # doctest: +SKIP
+            [('S-PER', 'O', 'S-PER')]
+        """
+        import torch
+
+        for place, tokens in enumerate(sentences):
+            if isinstance(tokens, str):
+                raise UsageError(f"sentences[{place}] is the string {tokens[:40]!r}; expected a list of its tokens")
+            if not tokens:
+                raise UsageError(f"sentences[{place}] has no token; leave it out")
+        if not sentences:
+            return []
+        inputs = self._inputs(sentences)
+        lengths = inputs[1]
+        with torch.no_grad():
+            inside = torch.arange(int(lengths.max())) < lengths[:, None]
+            found = cast("TagOutput", model.output).decode(model(*inputs), inside)
+        return [tuple(self.tags[tag] for tag in row) for row in found]
+
+    def _inputs(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
+        """Encode sentences as the model's inputs: words and lengths and shapes."""
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        words = [torch.tensor(self.vocabulary.encode(tokens)) for tokens in sentences]
+        shapes = [torch.tensor([word_shape(token) for token in tokens]) for tokens in sentences]
+        lengths = torch.tensor([len(tokens) for tokens in sentences])
+        return pad_sequence(words, batch_first=True), lengths, pad_sequence(shapes, batch_first=True)
 
 
 def _inside(batch: TaggedBatch) -> Tensor:

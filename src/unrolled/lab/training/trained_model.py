@@ -176,7 +176,7 @@ class TrainedModel:
         if not isinstance(self.task, TextTask):
             raise UsageError(
                 f"a run of the task {self.task.name} has no one output for a whole text; give a run of classify, "
-                "relate or regress"
+                "relate or regress (tag and translate are commands of their own)"
             )
         return self.task
 
