@@ -169,7 +169,7 @@ class HeldModel(HeldForward):
         part = pick(bias.detach(), products, units, axis=0)
         if not bool(part.count_nonzero()):
             return None
-        return self.rows.summand(*self.rows.origin(bias), part, (batch, len(part)))
+        return self.rows.summand(self.rows.origin(bias), part, (batch, len(part)))
 
     def _step(self, cell: Cell, inputs: Tensor, state: Tensor | None) -> Tensor:
         """Compute f, linear in the inputs, the state if there is one, and the biases."""
@@ -187,7 +187,7 @@ class HeldModel(HeldForward):
                 from_hidden = nn.functional.linear(cell.hidden(state), cell.recurrent_weight)
                 carried = state[..., : cell.hidden_size]
             if cell.recurrent_bias is not None:
-                kind, name = self.rows.origin(cell.recurrent_bias)
+                kind, name, _ = self.rows.origin(cell.recurrent_bias)
                 from_hidden = from_hidden + self.rows.open(kind, name, cell.recurrent_bias.expand(from_hidden.shape))
             return cell.join_parts(cell.elementwise(from_input, from_hidden, carried))
 

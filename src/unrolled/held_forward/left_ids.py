@@ -59,6 +59,6 @@ class LeftIds:
         return self._numbers.issuperset(ids.reshape(-1).tolist())
 
     def _read(self, table: Tensor) -> None:
-        kind, name = self._rows.origin(table)
+        kind, name, _ = self._rows.origin(table)
         if kind == "bias" and table.dim() == 2:
             self.tables[name] = None

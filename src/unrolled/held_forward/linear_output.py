@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.memory_layout import without_repeats
-from unrolled.held_forward.rows import HeldName, Row
+from unrolled.held_forward.rows import Row
 
 __all__ = ["LinearOutput"]
 
@@ -49,8 +49,8 @@ class LinearOutput:
             rows: The rows whose leaves these are, from the leaf ``first`` on.
             first: Place of the first of them.
         """
-        names = ((place, row.name) for place, row in enumerate(rows, first) if row.kind == "held")
-        return frozenset(name.number for place, name in names if isinstance(name, HeldName) and self.reads([place]))
+        numbered = ((place, row.held) for place, row in enumerate(rows, first) if row.held >= 0)
+        return frozenset(held for place, held in numbered if self.reads([place]))
 
     def differentiate(self, value: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradient of a function of the output by each row."""

@@ -24,7 +24,7 @@ from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.python_values import TO_PYTHON
-from unrolled.held_forward.rows import HeldName, Rows
+from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.shared_memory import SharedMemory
 from unrolled.held_forward.token_positions import TokenPositions
@@ -222,7 +222,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if number in self.follows and name in FOLLOWED:
             return FOLLOWED[name](call)
         result = call.held()
-        self.rows.mark(result, "held", HeldName(name, number))
+        self.rows.mark(result, "held", name, number)
         return result
 
     def _without_rule(

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,24 +15,23 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
 
-__all__ = ["HeldName", "Kind", "Row", "Rows"]
+__all__ = ["Kind", "Origin", "Row", "Rows"]
 
 Kind = Literal["token", "category", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
 """A number is an integer of an argument; a category is what a table has at an integer made of one of an argument's
 numbers; what is computed of several tokens' ids belongs to none of them."""
 
 
-class HeldName(str):
-    """The name of a held result, with its number among those of the run."""
+class Origin(NamedTuple):
+    """Where a tensor without value comes from."""
 
-    number: int
+    kind: Kind
+    name: str
+    held: int = -1
+    """Of a held result, its number among those of the run that may be followed instead."""
 
-    def __new__(cls, name: str, number: int) -> Self:
-        """Make one of a name."""
-        found = super().__new__(cls, name)
-        found.number = number
-        return found
 
+_OF_THE_CODE = Origin("constant", "constants")
 
 LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
 
@@ -49,6 +48,8 @@ class Row:
     """Of tokens and numbers, the flat index in the argument, or -1, by vector: the shape of ``leaf`` less its last."""
     first: int = -1
     """Of an argument of numbers, the number of its first entry among those of all arguments."""
+    held: int = -1
+    """As of its :class:`Origin`."""
 
     def holds(self, positions: Tensor) -> Tensor:
         """Tell which positions are entries of this argument of numbers."""
@@ -78,13 +79,13 @@ class Rows:
             if tensor.layout != torch.strided:  # a sparse tensor lies at several places
                 self.mark(tensor, "bias", name)
 
-    def open(self, kind: Kind, name: str, value: Tensor, first: int = -1) -> Tensor:
+    def open(self, kind: Kind, name: str, value: Tensor, first: int = -1, held: int = -1) -> Tensor:
         """Make a row of a value and return a copy that carries it; the copy is no leaf, so it may change in place."""
         if value.is_complex():  # a leaf is real: of its two parts each has a contribution
             parts = torch.view_as_real(value.detach().resolve_conj().contiguous())
-            return torch.view_as_complex(self.open(kind, name, parts))
+            return torch.view_as_complex(self.open(kind, name, parts, held=held))
         leaf = value.detach().clone().requires_grad_()
-        self.rows.append(Row(kind, name, leaf, first=first))
+        self.rows.append(Row(kind, name, leaf, first=first, held=held))
         if first >= 0:
             self.arguments.append(self.rows[-1])
         return leaf.clone()
@@ -120,15 +121,15 @@ class Rows:
             self._token_weights[moved] = how(weights), moved._version
         return moved
 
-    def summand(self, kind: Kind, name: str, value: Tensor, shape: Sequence[int]) -> Tensor:
+    def summand(self, origin: Origin, value: Tensor, shape: Sequence[int]) -> Tensor:
         """Make a row of a value that is repeated along leading axes, without repeating it in memory.
 
         What is returned may be added to value, and must not be changed in place.
         """
         if value.is_complex():
-            return self.open(kind, name, value.expand(shape))
+            return self._open_origin(origin, value.expand(shape))
         leaf = without_repeats(value.detach()).clone().expand(shape).requires_grad_()
-        self.rows.append(Row(kind, name, leaf))
+        self.rows.append(Row(origin.kind, origin.name, leaf, held=origin.held))
         return leaf
 
     def constant(self, value: Tensor) -> Tensor:
@@ -136,28 +137,32 @@ class Rows:
         real = value.is_floating_point() or value.is_complex()
         if not real or not bool(value.count_nonzero()):
             return value
-        return self.open(*self.origin(value), value)
+        return self._open_origin(self.origin(value), value)
+
+    def _open_origin(self, origin: Origin, value: Tensor) -> Tensor:
+        return self.open(origin.kind, origin.name, value, held=origin.held)
 
     @property
     def tables(self) -> frozenset[str]:
         """The names of the model's tables of vectors."""
-        return frozenset(name for kind, name in map(self.origin, self._tables) if kind == "bias")
+        return frozenset(name for kind, name, _ in map(self.origin, self._tables) if kind == "bias")
 
-    def mark(self, results: object, kind: Kind, name: str) -> None:
+    def mark(self, results: object, kind: Kind, name: str, held: int = -1) -> None:
         """Remember where tensors that carry no value come from."""
         for tensor in operands([results]):
-            self._origins[tensor] = (kind, name)
+            self._origins[tensor] = Origin(kind, name, held)
 
-    def origin(self, value: Tensor) -> tuple[Kind, str]:
+    def origin(self, value: Tensor) -> Origin:
         """Say what a tensor without value is: a parameter, a held result, or a constant of the code."""
         if value in self._origins:
-            return self._origins[value]
+            found: Origin = self._origins[value]
+            return found
         if value.layout != torch.strided:
-            return "constant", "constants"
+            return _OF_THE_CODE
         place = bisect_right(self._places, (value.data_ptr(), math.inf)) - 1
         if place >= 0 and self._places[place][0] <= value.data_ptr() < self._places[place][1]:
-            return "bias", self._places[place][2]
-        return "constant", "constants"
+            return Origin("bias", self._places[place][2])
+        return _OF_THE_CODE
 
     def inherit(self, results: object, sources: Iterable[Tensor]) -> None:
         """Give results the origin of the first of their sources that has one; computed ids come before all others."""

@@ -49,7 +49,7 @@ def activation(call: Held) -> Tensor:
 def gate(call: Held) -> Tensor:
     """σ(x): a gate."""
     risen, at_zero = from_zero(call.args[0], call.function)
-    result = risen + call.rows.summand("constant", "constants", at_zero, risen.shape)
+    result = risen + call.rows.summand(call.rows.origin(at_zero), at_zero, risen.shape)
     return call.gates.keep(result, Gate(risen, at_zero.expand_as(risen)))
 
 

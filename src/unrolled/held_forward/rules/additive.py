@@ -58,8 +58,8 @@ def add(call: Held) -> Tensor:
         wide = torch.as_tensor(each, dtype=dtype, device=like.device).to_dense()
         if not bool(wide.count_nonzero()):
             return 0.0
-        kind, name = call.rows.origin(each) if isinstance(each, Tensor) else ("constant", "constants")
-        return call.rows.summand(kind, name, wide, shape)
+        origin = call.rows.origin(each if isinstance(each, Tensor) else wide)
+        return call.rows.summand(origin, wide, shape)
 
     def combined(first: Any, second: Any) -> Any:
         second = second if scale == 1 else scale * second

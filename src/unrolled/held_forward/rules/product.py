@@ -169,7 +169,7 @@ def _with_bias(call: Held, result: Tensor, bias: Any, shape: tuple[int, ...] | N
         return result + wide
     if not bool(bias.count_nonzero()):
         return result
-    return result + call.rows.summand(*call.rows.origin(bias), wide, result.shape)
+    return result + call.rows.summand(call.rows.origin(bias), wide, result.shape)
 
 
 @rule("linear")
