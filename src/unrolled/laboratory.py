@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = [
     "HUB_PREFIX",
     "TrainedRun",
     "check_named",
+    "check_no_folder",
     "check_run",
     "check_source",
     "estimators",
@@ -130,6 +132,15 @@ def check_named(name: str) -> None:
         raise UsageError("the name of a file is empty; give a file, a dataset, hf:NAME or hf:FOLDER")
 
 
+def check_no_folder(path: Path) -> None:
+    """Refuse a folder where a file of texts is expected."""
+    if path.is_dir():
+        raise FileError(
+            f"{path} is a folder; give a file, hf:{path} for a dataset that save_to_disk wrote, or the table that "
+            f"`unrolled data table {shlex.quote(str(path))} --out texts.csv` makes of texts in files of their own"
+        )
+
+
 def check_source(name: str) -> None:
     """Say that a file of texts cannot be read before torch is loaded; a dataset of the library is looked up later."""
     check_named(name)
@@ -137,8 +148,7 @@ def check_source(name: str) -> None:
     if is_hub_dataset(name):
         require_extra("hf", name)
         return
-    if path.is_dir():
-        raise FileError(f"{name} is a folder; give a file, or hf:{name} for a dataset that save_to_disk wrote")
+    check_no_folder(path)
     if not path.exists() and name.partition("(")[0] in names_in_source("unrolled.lab.data.datasets"):
         raise UsageError(f"{name} is a dataset to train on; expected a file, hf:NAME or hf:FOLDER")
     try:

@@ -41,7 +41,7 @@ COMMANDS = {
         "lab.cli.train",
         "Train a network for a task and save it in a run folder; `unrolled train TASK --help` lists the settings.",
     ),
-    "data": Command("lab.cli.data", "List, describe, check and fetch datasets."),
+    "data": Command("lab.cli.data", "List, describe, check and fetch datasets, and make tables of text files."),
     "resume": Command(
         "lab.cli.resume",
         "Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit.",

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, describe, check and fetch datasets.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="List, describe, check and fetch datasets, and make tables of text files.",
+)
 
 
 def _names(incomplete: str) -> list[str]:
@@ -160,6 +164,43 @@ def check_datasets(
     if wrong:
         first = next((error for error in wrong if isinstance(error, DataError)), wrong[0])
         raise first
+
+
+@app.command("table")
+def write_table(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder of text files, or one with a folder of them for each label.")
+    ],
+    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Make a table of texts that are files of their own, such as reviews in folders pos and neg.
+
+    The name of a text's folder becomes its label. `unrolled train` and `unrolled predict` read the table.
+
+    unrolled data table reviews --out reviews.csv
+
+    unrolled train classify --data reviews.csv
+    """
+    import csv
+    import io
+    from collections import Counter
+
+    from unrolled.atomic_write import atomic_write
+    from unrolled.cli.output_file import check_new
+    from unrolled.lab.data.text_folders import read_text_folder
+    from unrolled.report.formatting import counted
+
+    check_new(out, force, ".csv")
+    texts = list(read_text_folder(folder))
+    labels = Counter(each.label for each in texts if each.label is not None)
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["text", *(["label"] if labels else []), "file"])
+    writer.writerows([each.text, *([each.label] if labels else []), each.name] for each in texts)
+    atomic_write(out, file.getvalue().encode(), new=not force)
+    said = "; labels " + ", ".join(f"{label} ({count:,})" for label, count in labels.items()) if labels else ""
+    typer.echo(f"{counted(len(texts), 'text')}: {visible(f"{out}{said}")}")
 
 
 @app.command("fetch")

@@ -15,7 +15,7 @@ import typer.core
 
 from unrolled.cli.completed_values import run_folders
 from unrolled.errors import FileError, UsageError
-from unrolled.laboratory import check_named, is_hub_dataset
+from unrolled.laboratory import check_named, check_no_folder, is_hub_dataset
 from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def check_files(names: Sequence[str]) -> None:
         if is_hub_dataset(name):
             continue
         check_named(name)
-        if path.is_dir() and not is_dataset(name):
-            raise FileError(f"{name} is a folder; give a file, or hf:{name} for a dataset that save_to_disk wrote")
+        if not is_dataset(name):
+            check_no_folder(path)
         if not path.exists() and (path.suffix or len(names) > 1) and not is_dataset(name):
             raise FileError(f"{name}: cannot be read: No such file or directory")
 

@@ -11,14 +11,14 @@ from typing import Any, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from unrolled.errors import FileError, UnknownNameError, UsageError
+from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, Dataset
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
 from unrolled.lab.data.hub import is_hub_object, read_hub_dataset
 from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import find_file
-from unrolled.laboratory import is_hub_dataset
+from unrolled.laboratory import check_no_folder, is_hub_dataset
 
 __all__ = ["configured_dataset", "dataset_files", "dataset_names", "is_dataset", "load_dataset"]
 
@@ -77,8 +77,7 @@ def load_dataset(
     for path in (*paths, *dev, *test):
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UsageError(f"{path} is a pipe or a device, which can be read only once: write it to a file first")
-        if path.is_dir():
-            raise FileError(f"{path} is a folder; give a file, or hf:{path} for a dataset that save_to_disk wrote")
+        check_no_folder(path)
     if len(paths) == 1 and not paths[0].suffix and not paths[0].exists():
         raise UnknownNameError("dataset", _split_settings(names[0])[0], dataset_names(kind))
     return read_files(kind, paths, dev, test, format=format, reading=reading)

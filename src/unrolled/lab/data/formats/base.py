@@ -143,7 +143,7 @@ class RowFormat(Format, Generic[R]):
             if not split:
                 raise DataError(
                     f"{files.train[0]}: expected labels that occur on several lines, found each on one; "
-                    "name the column of the labels with --label-column"
+                    f"name the column of the labels with --label-column{_if_numbers(known)}"
                 )
         self._note_rare_labels(train, kind)
         self._note_similar_labels(train, kind)
@@ -236,6 +236,12 @@ class RowFormat(Format, Generic[R]):
             self.notes.append(
                 f"{train[0].path}: labels that may stand for a missing one are learned as labels: {shown}"
             )
+
+
+def _if_numbers(labels: Iterable[Hashable]) -> str:
+    """What to do if labels are numbers rather than names."""
+    numbers = all(isinstance(_number_or_itself(str(label)), float) for label in labels)
+    return "; to predict numbers, train regress" if numbers else ""
 
 
 def _number_or_itself(label: str) -> object:
