@@ -74,6 +74,31 @@ JUMPS = {
 }
 
 
+NOT_DIFFERENTIATED = {
+    "heaviside": lambda z: z - torch.heaviside(z - 0.3, z.new_tensor(0.5)),
+    "floor division": lambda z: z // 0.5,
+    "floor division of a number": lambda z: 2.0 // (z.square() + 0.3),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DIFFERENTIATED)
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+def test_a_step_that_torch_does_not_differentiate_is_exact_where_no_derivative_is_asked_for(name, expansion):
+    model = model_with(NOT_DIFFERENTIATED[name])
+    found = unrolled.explain(model, SERIES[:1], target=1, expansion=expansion)
+    assert abs(found.ledger.remainder) < 1e-11
+    assert not found.notes or not any("quadrature" in note for note in found.notes)
+    for other in ("path", "zero"):
+        with pytest.raises(UnsupportedOperationError, match="torch does not differentiate it"):
+            unrolled.explain(model, SERIES[:1], target=1, expansion=other)
+
+
+def test_what_a_jump_is_at_zero_may_not_move():
+    model = model_with(lambda z: torch.heaviside(z[:, :1] - 0.3, z))
+    with pytest.raises(UnsupportedOperationError, match="heaviside"):
+        unrolled.explain(model, SERIES[:1], target=1)
+
+
 @pytest.mark.parametrize("name", JUMPS)
 def test_a_step_that_jumps_is_exact(name):
     model = model_with(JUMPS[name])

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Generic, TypeVar
 
+import torch
 from torch import Tensor
 
 from unrolled.errors import UsageError
@@ -111,6 +112,9 @@ class MatrixFreeRay(Ray[Operator]):
 
     def operator(self, rule: Rule) -> MatrixFree:
         """Apply a rule to the Jacobians along the ray."""
+        # a step that torch does not differentiate is refused here, and not in the middle of a sweep
+        first = self.start[:1], self.before[:1]
+        torch.func.jvp(self.step, first, tuple(map(torch.ones_like, first)))
         return MatrixFree(self.step, self.start, self.displacement, self.before, rule)
 
     def secant(self) -> Operator:

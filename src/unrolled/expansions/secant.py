@@ -42,5 +42,7 @@ class Secant(Linearisation):
             why = str(error)
         try:
             return Path().expand(ray, tolerance)
+        except UnsupportedOperationError as error:
+            raise UnsupportedOperationError(f"{error}; by secant: {why}") from error
         except ConvergenceError as error:
             raise ConvergenceError(error.error, error.tolerance, error.expanded, why) from error

@@ -1,6 +1,7 @@
-"""Custom functions of autograd: a held run computes their forward, whose operations it follows one by one.
+"""Custom functions of autograd: a run that is followed computes their forward, whose operations it meets one by one.
 
-What such a function says of its gradient is of no use to a held run, which keeps the factors of the operations.
+What such a function says of its gradient is of no use here: a held run keeps the factors of the operations, and the
+gradient that spiking networks learn by is that of another function.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from torch import Tensor
 from torch.autograd.function import Function, FunctionCtx, _is_setup_context_defined, _SingleLevelFunction
 from torch.overrides import _get_current_function_mode
 
+from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import without_rule
+from unrolled.held_forward.increments import Increments
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
@@ -29,27 +32,47 @@ where a model keeps it (``swish = Swish.apply``). In 2.15 it is compiled: what a
 
 @contextmanager
 def custom_functions_followed() -> Iterator[None]:
-    """Let custom functions compute their forward where a held run meets operations, until the end of the block.
+    """Let custom functions compute their forward where their operations are followed, until the end of the block.
 
-    Without a held run a function is applied as before.
+    Elsewhere a function is applied as before. It is replaced for all threads, so the caller holds
+    ``decomposition.eval_mode.ONE_THREAD``.
     """
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         mode = _get_current_function_mode()
-        if not isinstance(mode, HeldForward) or cls.__module__.startswith("unrolled."):
-            return super(_APPLIES, cls).apply(*args, **kwargs)
-        return _forward(mode, cls, args, kwargs)
+        if not cls.__module__.startswith("unrolled."):
+            if isinstance(mode, HeldForward):
+                return _held(mode, cls, args, kwargs)
+            if isinstance(mode, Increments):
+                return _incremented(mode, cls, args, kwargs)
+        return super(_APPLIES, cls).apply(*args, **kwargs)
 
     with replaced_attributes([(_APPLIES, "apply", classmethod(apply))]):
         yield
 
 
-def _forward(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Compute the forward; an output that is made of a result whose value went elsewhere is refused."""
+def _forward(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute the forward of a function with or without ``setup_context``."""
     context: Any = FunctionCtx()
     context.needs_input_grad = tuple(map(carries, args))
     first = () if _is_setup_context_defined(function.setup_context) else (context,)
-    result = function.forward(*first, *args, **kwargs)
+    return function.forward(*first, *args, **kwargs)
+
+
+def _incremented(mode: Increments, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute the forward on increments; a result that they do not reach is refused."""
+    result = _forward(function, args, kwargs)
+    lost = (each for each in operands([result]) if each not in mode.points and each not in mode.numbers)
+    if any(each in mode.points for each in operands(args)) and any(each.is_floating_point() for each in lost):
+        raise UnsupportedOperationError(
+            f"the custom autograd function {function.__name__} does not compute its result by operations of torch"
+        )
+    return result
+
+
+def _held(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute the forward; an output that is made of a result whose value went elsewhere is refused."""
+    result = _forward(function, args, kwargs)
     if not any(map(carries, operands(args))):
         return result
     message = (

@@ -19,7 +19,7 @@ def comparison(call: IncrementCall) -> Tensor:
     """Answer by the end; where the state changes the answer, it is the number 0 or 1, which jumps with a - b."""
     base, end = call.at_both()
     if torch.equal(base, end):
-        return end
+        return _told(call, end)
     a, b = call.args
     with call.mode:
         apart = (a - b).expand(end.shape)
@@ -40,13 +40,36 @@ def answer(call: IncrementCall) -> Tensor:
     base, end = call.at_both()
     if not torch.equal(base, end):
         raise UnsupportedOperationError(f"the state changes what {call.name} answers")
-    return end
+    return _told(call, end)
+
+
+def _told(call: IncrementCall, answer: Tensor) -> Tensor:
+    """Remember an answer that the state does not change."""
+    told: Tensor = call.mode.of_numbers(answer)
+    return told
 
 
 @increment_rule("floor", "ceil", "round", "trunc", "sign")
 def rounded(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from the base to the end."""
     return _jump(call, call.args[0], *call.at_both())
+
+
+@increment_rule("heaviside")
+def heaviside(call: IncrementCall) -> Tensor:
+    """Multiply by the slope of the line from the base to the end; what it is at zero may not move."""
+    z, at_zero = call.args
+    if call.moves(at_zero):
+        raise UnsupportedOperationError("the state changes what heaviside is at zero")
+    return _jump(call, z, *call.at_both())
+
+
+@increment_rule("floor_divide")
+def whole_quotient(call: IncrementCall) -> Tensor:
+    """Compute the floor of a / b."""
+    a, b = call.args
+    with call.mode:
+        return torch.floor(a / b)
 
 
 @increment_rule("remainder", "fmod")

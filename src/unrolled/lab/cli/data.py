@@ -200,7 +200,7 @@ def write_table(
     writer.writerows([each.text, *([each.label] if labels else []), each.name] for each in texts)
     atomic_write(out, file.getvalue().encode(), new=not force)
     said = "; labels " + ", ".join(f"{label} ({count:,})" for label, count in labels.items()) if labels else ""
-    typer.echo(f"{counted(len(texts), 'text')}: {visible(f"{out}{said}")}")
+    typer.echo(f"{counted(len(texts), 'text')}: {visible(f'{out}{said}')}")
 
 
 @app.command("fetch")
