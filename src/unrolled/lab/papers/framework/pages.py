@@ -27,7 +27,8 @@ hand, and speak of one set of results: beside others they are not shown. """
 _READING = """\
 In an item's tables our number stands first, the published one in brackets. ± is the sample standard deviation (n - 1)
 over seeds, or over what the table names; a number without it is of one seed, unless its table says otherwise. Trainings
-that diverged are left out of means. Epochs and settings were chosen on dev; test data was measured once."""
+that diverged are left out of means. Epochs were chosen on dev, and so were settings unless an item says otherwise; each
+training was measured once on test data."""
 _COLUMNS = ("item", "scale", "trials", "seeds", "number", "published", "ours", "agree", "verdict")
 
 
