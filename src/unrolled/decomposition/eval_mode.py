@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import MethodType
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import torch
@@ -91,20 +92,27 @@ def without_autocast() -> Iterator[None]:
 def eval_copy(module: M) -> M:
     """Copy a module so that the copy stays in evaluation mode.
 
-    The copy shares parameters and buffers. A parametrised weight is copied with its value in evaluation mode.
+    The copy shares parameters and buffers. A parametrised weight is copied with its value in evaluation mode, and a
+    method that the module keeps as an attribute (``self.activate = self.spike``) becomes one of the copy.
     """
+    copies: dict[nn.Module, nn.Module] = {}
     with eval_mode(module):
-        return cast("M", _copy_module(module))
+        copied = cast("M", _copy_module(module, copies))
+    for each in copies.values():
+        for name, value in list(vars(each).items()):
+            if isinstance(value, MethodType) and value.__self__ in copies:
+                vars(each)[name] = MethodType(value.__func__, copies[value.__self__])
+    return copied
 
 
-def _copy_module(module: nn.Module) -> nn.Module:
+def _copy_module(module: nn.Module, copies: dict[nn.Module, nn.Module]) -> nn.Module:
     kind = type_before_parametrizations(module)
     copied: nn.Module = object.__new__(kind)
     own = module.__dict__
     # nn.Module's own records: a parametrised module refuses copy.copy, and a copy would share its children
     copied.__dict__.update(own, _parameters=dict(own["_parameters"]), _buffers=dict(own["_buffers"]))
     copied.__dict__["_modules"] = {
-        name: None if child is None else _copy_module(child)
+        name: None if child is None else _copy_module(child, copies)
         for name, child in own["_modules"].items()
         if not (name == "parametrizations" and is_parametrized(module))
     }
@@ -113,6 +121,7 @@ def _copy_module(module: nn.Module) -> nn.Module:
         for name in module.parametrizations:
             value = getattr(module, name).detach()
             copied.__dict__["_parameters"][name] = nn.Parameter(value, requires_grad=False)
+    copies[module] = copied
     return copied
 
 

@@ -113,7 +113,17 @@ class _Step:
     @cached_property
     def others(self) -> dict[Place, Tensor]:
         """The arguments that are neither input nor state."""
-        return {p: each for p, each in self.given.items() if p not in self.call.form.state and p not in self.inputs}
+        state = self.call.form.state
+        return {p: e for p, e in self.given.items() if (p not in state and p not in self.inputs) or p in self.replaced}
+
+    @cached_property
+    def replaced(self) -> frozenset[Place]:
+        """Where a state of zeros has another shape than the next one: the step begins with zeros of its own."""
+        state = {
+            place: then for place, then in self.call.form.state.items() if place in self.given and then in self.found
+        }
+        other = (place for place, then in state.items() if self.given[place].shape != self.found[then].shape)
+        return frozenset(place for place in other if not bool(self.given[place].count_nonzero()))
 
     @cached_property
     def parts(self) -> list[tuple[Tensor, list[Place]]]:
@@ -130,7 +140,7 @@ class _Step:
         """For each part, the place among the arguments where it is read; None if it is not."""
         found: list[Place | None] = [None] * len(self.parts)
         for place, then in self.call.form.state.items():
-            if place in self.given:
+            if place in self.given and place not in self.replaced:
                 shape = self.given[place].shape
                 if then not in self.part_of or self.found[then].shape != shape:
                     raise self.call.refusal(f"it reads a state of shape {tuple(shape)} and returns no such state")

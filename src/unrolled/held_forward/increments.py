@@ -64,6 +64,8 @@ class Increments(OperationMode):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_differentiated = torch.is_grad_enabled()
+        """Whether autograd follows the increments, also where the step says ``torch.no_grad``."""
         self.points: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """Which entries are gates, as in :mod:`~unrolled.held_forward.gates`: True for all, or a mask."""
@@ -158,6 +160,9 @@ class Increments(OperationMode):
             with torch.no_grad():  # autograd is to follow increments only
                 result = func(*args, **options)
             return self.of_numbers(result) if all(map(self.is_number, given)) else result
+        if self.is_differentiated and not torch.is_grad_enabled():
+            with torch.enable_grad():
+                return self.run_operation(func, args, options)
         if torch.is_grad_enabled():
             args, options = without_flags(args), without_flags(options)
         name = operation.name

@@ -155,7 +155,8 @@ def seen_steps(model: nn.Module, run: Callable[[], object], adapters: Iterable[C
                 candidates.append(SeenStep(path, module, method, parameters))
     with _noting_calls(candidates):
         run()
-    return [each for each in candidates if each.calls]
+    # what has no parameter, such as a neuron that leaks at a fixed rate, is a step only if it receives its own result
+    return [e for e in candidates if e.calls and (next(e.module.parameters(), None) is not None or e.receives_its_own)]
 
 
 def found_steps(seen: Sequence[SeenStep]) -> dict[str, StepForm]:
@@ -206,7 +207,7 @@ def _methods(module: nn.Module) -> Iterator[str]:
     kind = type(module)
     if kind.__module__.startswith("torch.") or isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase):
         return
-    if next(module.parameters(), None) is None:
+    if next(module.parameters(), None) is None and next(module.buffers(), None) is None:
         return
     names = dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base))
     for name in names:

@@ -21,7 +21,7 @@ from unrolled.held_forward.written_positions import WRITES
 
 __all__: list[str] = []
 
-_OF_ENTRIES = OF_ONE_ENTRY | JOINS | {"detach"}
+_OF_ENTRIES = OF_ONE_ENTRY | JOINS
 _BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_select".split())
 
 
@@ -30,7 +30,7 @@ _BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_se
     - {"as_strided"},  # which asks how a tensor lies in memory
     *JOINS,
     *WRITES.keys() - {"masked_scatter", "scatter"},
-    *"detach complex scatter_add index_add".split(),
+    *"complex scatter_add index_add".split(),
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
@@ -47,6 +47,14 @@ def linear_in_all(call: IncrementCall) -> Any:
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
     return call.mode.keep_gate(result, call.args, call.run) if call.name in _OF_ENTRIES else result
+
+
+@increment_rule("detach")
+def detach(call: IncrementCall) -> Any:
+    """Keep the increments, and their graph: only training tells a tensor from its detached one."""
+    (x,) = call.args
+    result = call.mode.follow(x.view_as(x), *call.mode.point(x))
+    return call.mode.keep_gate(result, call.args, lambda each: each)
 
 
 @increment_rule("scatter")

@@ -1,0 +1,76 @@
+"""What a step of the user's own detaches, or computes without gradients, moves as the rest does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import unrolled
+from layered_steps import SERIES, model_with
+from unrolled.held_forward.step_operator import HeldStep
+
+
+def without_gradients(z):
+    with torch.no_grad():
+        gate = torch.sigmoid(z)
+    return z * gate
+
+
+def in_place(z):
+    gate = torch.sigmoid(z)
+    gate.detach_()
+    return z * gate
+
+
+def in_a_copy(z):
+    gate = torch.sigmoid(z)
+    with torch.no_grad():
+        kept = gate.clone()
+        kept *= 1.0
+    return z * kept
+
+
+DETACHED = {
+    "detach": lambda z: z * torch.sigmoid(z).detach(),
+    "data": lambda z: z * torch.sigmoid(z).data,
+    "no_grad": without_gradients,
+    "detach_": in_place,
+    "no_grad, in place": in_a_copy,
+    "twice": lambda z: (z * torch.sigmoid(z).detach()).detach(),
+}
+
+
+STRAIGHT_THROUGH = {"straight through": lambda z: z * (torch.tanh(z) + (torch.sigmoid(z) - torch.tanh(z)).detach())}
+"""Its factor is no gate, so by shares it has other n-grams."""
+
+
+def swish(z):
+    return z * torch.sigmoid(z)
+
+
+@pytest.mark.parametrize("max_order", [None, 1])
+@pytest.mark.parametrize("expansion", ["secant", "shares", "shares(0.25)"])
+@pytest.mark.parametrize("name", DETACHED)
+def test_n_grams_are_those_of_the_same_numbers_that_are_not_detached(name, expansion, max_order):
+    """Up to an order, n-grams are found by the transposed step, else by the step itself."""
+    found, expected = (
+        unrolled.explain(model_with(each), SERIES[:1], target=1, expansion=expansion, max_order=max_order)
+        for each in (DETACHED[name], swish)
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
+    assert abs(found.ledger.remainder) < 1e-12
+    assert abs(found.ledger.ngrams) > 0.01
+
+
+@pytest.mark.parametrize("share", [None, 0.75])
+@pytest.mark.parametrize("name", DETACHED | STRAIGHT_THROUGH)
+def test_the_transposed_step_is_the_transpose_of_the_step(name, share):
+    draw = torch.Generator().manual_seed(0)
+    cell = model_with((DETACHED | STRAIGHT_THROUGH)[name]).cell
+    x, s, u = (torch.randn(4, size, dtype=torch.float64, generator=draw) for size in (3, 6, 6))
+    step = HeldStep(cell, torch.zeros_like(x), x, s, share)
+    v, w = (torch.randn(1, *each.shape, dtype=torch.float64, generator=draw) for each in (s, x))
+    by_state, by_input = step.apply_transpose(u[None])
+    forward = (step.apply(v, w) * u).sum()
+    torch.testing.assert_close((by_state * v).sum() + (by_input * w).sum(), forward, rtol=0, atol=1e-12)
+    assert abs(forward) > 0.01
