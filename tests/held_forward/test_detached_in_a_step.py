@@ -30,10 +30,23 @@ def in_a_copy(z):
     return z * kept
 
 
+@torch.inference_mode()
+def inferred(z):
+    return torch.sigmoid(z)
+
+
+def copied(z):
+    gate = torch.zeros_like(z)
+    gate.copy_(torch.sigmoid(z))
+    return z * gate
+
+
 DETACHED = {
     "detach": lambda z: z * torch.sigmoid(z).detach(),
     "data": lambda z: z * torch.sigmoid(z).data,
     "no_grad": without_gradients,
+    "inference mode": lambda z: z * inferred(z),
+    "copied": copied,
     "detach_": in_place,
     "no_grad, in place": in_a_copy,
     "twice": lambda z: (z * torch.sigmoid(z).detach()).detach(),

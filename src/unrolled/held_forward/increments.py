@@ -161,7 +161,7 @@ class Increments(OperationMode):
                 result = func(*args, **options)
             return self.of_numbers(result) if all(map(self.is_number, given)) else result
         if self.is_differentiated and not torch.is_grad_enabled():
-            with torch.enable_grad():
+            with torch.inference_mode(False), torch.enable_grad():
                 return self.run_operation(func, args, options)
         if torch.is_grad_enabled():
             args, options = without_flags(args), without_flags(options)

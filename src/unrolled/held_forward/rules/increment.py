@@ -57,6 +57,18 @@ def detach(call: IncrementCall) -> Any:
     return call.mode.keep_gate(result, call.args, lambda each: each)
 
 
+@increment_rule("copy")
+def copy(call: IncrementCall) -> Tensor:
+    """Write a whole tensor over another one, in the shape and type of that one."""
+    over, given = call.args[:2]
+    target, (base, end) = call.mode.point(over)[1], call.mode.point(given)
+    shape = torch.broadcast_shapes(over.shape, target.shape)
+    block = given if call.moves(given) else torch.zeros_like(given)
+    result = call.mode.follow(*(each.to(over.dtype).expand(shape) for each in (block, base, end)))
+    kept: Tensor = call.mode.keep_gate(result, (given,), lambda each: each.expand(shape))
+    return kept
+
+
 @increment_rule("scatter")
 def scatter(call: IncrementCall) -> Any:
     """Write a tensor, or a number, which has no increments."""
