@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import unrolled
+from unrolled.held_forward.step_operator import HeldStep
 
 D, T = 6, 4
 SERIES = torch.randn(2, T, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -40,6 +41,23 @@ def model_with(*parts):
     return made
 
 
+def judge_transposed(cell, share=None):
+    """Judge the transpose of a step, which finds n-grams up to an order: ⟨u, A v + C w⟩ = ⟨Aᵀ u, v⟩ + ⟨Cᵀ u, w⟩."""
+
+    def in_rows(x, s):
+        rows = x.reshape(-1, 3)
+        return torch.cat((cell(rows, s.reshape(-1, D)), rows[:, :0]), dim=1).reshape(s.shape)  # also if all is held
+
+    draw = torch.Generator().manual_seed(0)
+    x, s, u = (torch.randn(4, size, dtype=torch.float64, generator=draw) for size in (3, D, D))
+    step = HeldStep(in_rows, torch.zeros_like(x), x, s, share)
+    v, w = (torch.randn(1, *each.shape, dtype=torch.float64, generator=draw) for each in (s, x))
+    by_state, by_input = step.apply_transpose(u[None])
+    forward = (step.apply(v, w) * u).sum()
+    torch.testing.assert_close((by_state * v).sum() + (by_input * w).sum(), forward, rtol=1e-12, atol=1e-12)
+    return forward
+
+
 def judge_same_n_grams(models, expansion="secant"):
     """Judge two models whose steps compute the same numbers otherwise; the control is an inexact expansion."""
     found, expected, control = (
@@ -50,3 +68,4 @@ def judge_same_n_grams(models, expansion="secant"):
     assert abs(found.ledger.remainder) < 1e-12
     assert not any("quadrature" in note for note in found.notes)
     assert abs(control.ledger.remainder) > 1e-3
+    judge_transposed(models[0].cell, None if expansion == "secant" else 0.75)

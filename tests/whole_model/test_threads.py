@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.decomposition.eval_mode import ONE_THREAD
+from unrolled.held_forward.this_thread import ONE_THREAD
 
 
 class Reader(nn.Module):

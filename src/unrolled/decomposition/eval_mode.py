@@ -7,8 +7,6 @@ network is opened in evaluation mode, and its cells are read through copies that
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import MethodType
@@ -18,13 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized, type_before_parametrizations
 
+from unrolled.held_forward.this_thread import ONE_THREAD
+
 if TYPE_CHECKING:
     from torch.nn.utils.rnn import PackedSequence
 
     from unrolled.cells.batch_layout import InitialState
 
 __all__ = [
-    "ONE_THREAD",
     "UNDER_AUTOCAST",
     "autocast_enabled",
     "eval_copy",
@@ -44,13 +43,6 @@ UNDER_AUTOCAST = (
     "that off where its forward switches it on: enabled=False"
 )
 """What a refusal says."""
-ONE_THREAD = threading.RLock()
-"""Held while a model's modes, attributes or flags are changed: another thread would restore the changed ones."""
-if hasattr(os, "register_at_fork"):
-    # a fork waits: its child would have a lock that no thread releases, and a model that no thread restores
-    os.register_at_fork(
-        before=ONE_THREAD.acquire, after_in_parent=ONE_THREAD.release, after_in_child=ONE_THREAD.release
-    )
 
 
 @contextmanager

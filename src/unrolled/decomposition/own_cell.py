@@ -13,10 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
-from unrolled.decomposition.eval_mode import ONE_THREAD
 from unrolled.decomposition.nested_tensors import Place, leaves
 from unrolled.decomposition.step_calls import StepCall, real_form
-from unrolled.held_forward.custom_functions import custom_functions_followed
 
 __all__ = ["OwnCell"]
 
@@ -60,11 +58,10 @@ class OwnCell(Cell):
         rows = lead.numel()
         x, s = inputs.reshape(rows, self.input_size), state.reshape(rows, self.state_size)
         try:
-            with ONE_THREAD, custom_functions_followed():
-                if self.alone:
-                    found = torch.cat([self._run(x[row : row + 1], s[row : row + 1], ()) for row in range(rows)])
-                else:
-                    found = self._run(x, s, (rows,))
+            if self.alone:
+                found = torch.cat([self._run(x[row : row + 1], s[row : row + 1], ()) for row in range(rows)])
+            else:
+                found = self._run(x, s, (rows,))
         except (RuntimeError, NotImplementedError) as error:
             if not torch._C._are_functorch_transforms_active():
                 raise

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from unrolled.decomposition.eval_mode import ONE_THREAD, eval_mode
+from unrolled.decomposition.eval_mode import eval_mode
 from unrolled.decomposition.maps_as_loops import maps_as_loops
 from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.padded_encoders import padded_encoders
@@ -16,7 +16,7 @@ from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
 from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.rules.scripted import scripts_as_operations
-from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.held_forward.this_thread import ONE_THREAD, in_this_thread
 
 __all__ = ["preserved"]
 

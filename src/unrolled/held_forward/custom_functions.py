@@ -22,6 +22,7 @@ from unrolled.held_forward.increments import Increments
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.held_forward.this_thread import ONE_THREAD
 
 __all__ = ["custom_functions_followed"]
 
@@ -34,8 +35,7 @@ where a model keeps it (``swish = Swish.apply``). In 2.15 it is compiled: what a
 def custom_functions_followed() -> Iterator[None]:
     """Let custom functions compute their forward where their operations are followed, until the end of the block.
 
-    Elsewhere a function is applied as before. It is replaced for all threads, so the caller holds
-    ``decomposition.eval_mode.ONE_THREAD``.
+    Elsewhere a function is applied as before. One thread at a time is in such a block, which replaces it for all.
     """
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,7 +47,7 @@ def custom_functions_followed() -> Iterator[None]:
                 return _incremented(mode, cls, args, kwargs)
         return super(_APPLIES, cls).apply(*args, **kwargs)
 
-    with replaced_attributes([(_APPLIES, "apply", classmethod(apply))]):
+    with ONE_THREAD, replaced_attributes([(_APPLIES, "apply", classmethod(apply))]):
         yield
 
 

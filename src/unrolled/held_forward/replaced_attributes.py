@@ -21,7 +21,7 @@ def replaced_attributes(stand_ins: Iterable[tuple[Any, str, object]]) -> Iterato
 
     Another thread that runs the model calls a module's own methods meanwhile. Attributes of a class or a package are
     replaced for all threads. Two threads in such blocks would restore each other's stand-ins, so the caller holds
-    ``decomposition.eval_mode.ONE_THREAD``.
+    ``ONE_THREAD``.
 
     Args:
         stand_ins: Of each module, class or package, the name of an attribute and what takes its place.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
@@ -96,7 +97,7 @@ class HeldStep(Operator):
         begin = self.origin if self.share is None else torch.zeros_like(self.origin)
         s = mode.follow(state * 1, *(v.expand(*lead, v.shape[-1]) for v in (torch.zeros_like(self.state), self.state)))
         x = mode.follow(inputs * 1, *(v.expand(*lead, v.shape[-1]) for v in (begin, self.inputs)))
-        with mode:
+        with custom_functions_followed(), mode:
             return self.step(x, s)
 
     def apply(
