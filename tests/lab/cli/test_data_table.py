@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 
 import pytest
 
@@ -76,6 +77,25 @@ def test_what_cannot_be_made_is_refused(unrolled, reviews, tmp_path):
     unrolled("data", "table", reviews, "--out", tmp_path / "r.csv").assert_refused(2, "already exists")
     assert (tmp_path / "r.csv").read_text() == "mine"
     assert unrolled("data", "table", reviews, "--out", tmp_path / "r.csv", "--force").status == 0
+
+
+def test_a_table_of_an_earlier_time_is_no_text(unrolled, reviews):
+    words = ("data", "table", reviews / "pos", "--out", reviews / "pos" / "p.csv")
+    assert unrolled(*words).status == 0
+    unrolled(*words, "--force").assert_refused(2, "is a file that the command reads")
+    (reviews / "pos" / "p.csv").unlink()
+    beside = ("data", "table", reviews, "--out", reviews / "r.csv", "--force")
+    assert unrolled(*beside).out.startswith("12 texts")
+    assert unrolled(*beside).out.startswith("12 texts")
+
+
+def test_a_name_that_is_not_utf_8_is_escaped(unrolled, reviews, tmp_path):
+    try:
+        (tmp_path / os.fsdecode(b"reviews/neg/caf\xe9.txt")).write_text("fine")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    assert unrolled("data", "table", reviews, "--out", tmp_path / "r.csv").status == 0
+    assert [row["file"] for row in read(tmp_path / "r.csv") if row["text"] == "fine"] == ["neg/caf\\udce9.txt"]
 
 
 def test_a_folder_in_the_place_of_a_file_names_the_command(unrolled, reviews, tmp_path):

@@ -187,18 +187,19 @@ def write_table(
     from collections import Counter
 
     from unrolled.atomic_write import atomic_write
-    from unrolled.cli.output_file import check_new
+    from unrolled.cli.output_file import check_new, check_not_read
     from unrolled.lab.data.text_folders import read_text_folder
     from unrolled.report.formatting import counted
 
     check_new(out, force, ".csv")
     texts = list(read_text_folder(folder))
+    check_not_read(out, [folder / each.name for each in texts])
     labels = Counter(each.label for each in texts if each.label is not None)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["text", *(["label"] if labels else []), "file"])
     writer.writerows([each.text, *([each.label] if labels else []), each.name] for each in texts)
-    atomic_write(out, file.getvalue().encode(), new=not force)
+    atomic_write(out, file.getvalue().encode(errors="backslashreplace"), new=not force)
     said = "; labels " + ", ".join(f"{label} ({count:,})" for label, count in labels.items()) if labels else ""
     typer.echo(f"{counted(len(texts), 'text')}: {visible(f'{out}{said}')}")
 
