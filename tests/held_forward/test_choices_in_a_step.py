@@ -30,6 +30,19 @@ PAIRS = {
     "clip by both": (lambda z: torch.where(inside(z), z, torch.sign(z)), F.hardtanh),
     "clip by either": (lambda z: torch.where((z >= 1) | (z <= -1), torch.sign(z), z), F.hardtanh),
     "clip by one of two": (lambda z: torch.where((z > -1) ^ (z > 1), z, torch.sign(z)), F.hardtanh),
+    "clip to moving bounds": (
+        lambda z: torch.clamp(z, min=0.1 * z.roll(1, -1), max=z.mean(-1, keepdim=True)),
+        lambda z: torch.minimum(torch.maximum(z, 0.1 * z.roll(1, -1)), z.mean(-1, keepdim=True)),
+    ),
+    "clip from below": (lambda z: z.clamp_min(z.roll(1, -1)), lambda z: torch.maximum(z, z.roll(1, -1))),
+    "clip to tensors": (
+        lambda z: z.clamp(torch.full_like(z, -0.2), torch.full_like(z, 0.3)),
+        lambda z: F.hardtanh(z, -0.2, 0.3),
+    ),
+    "clip of a constant": (
+        lambda z: z + torch.clamp(z.new_tensor(0.2), max=z),
+        lambda z: z + torch.minimum(z.new_tensor(0.2), z),
+    ),
     "elu": (lambda z: torch.where(z > 0, z, z.clamp(max=0).exp() - 1), F.elu),
     "root": (lambda z: torch.where(z > 0, z.sqrt(), 0.0), lambda z: z.relu().sqrt()),
     "maxout": (

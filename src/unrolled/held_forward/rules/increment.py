@@ -103,13 +103,11 @@ def add(call: IncrementCall) -> Tensor:
     return mode.keep_gate(result, (a if call.moves(a) else b,), end.new_zeros(shape).add)
 
 
-@increment_rule(
-    *ELEMENTWISE - {"log_sigmoid"}, *"sigmoid hardsigmoid exp2 cos cosh square clamp clamp_min clamp_max prelu".split()
-)
+@increment_rule(*ELEMENTWISE - {"log_sigmoid"}, *"sigmoid hardsigmoid exp2 cos cosh square prelu".split())
 def activation(call: IncrementCall) -> Tensor:
     """Multiply by the slope of the line from its start to the end."""
     places = [place for place, each in enumerate(call.args) if call.moves(each)]
-    if len(places) != 1:
+    if len(places) != 1 or any(map(call.moves, call.kwargs.values())):
         raise UnsupportedOperationError(f"{call.name} of two operands that the state moves has no rule for increments")
     z = call.args[places[0]]
     if z.is_complex() and call.name == "abs":
@@ -122,18 +120,12 @@ def activation(call: IncrementCall) -> Tensor:
         return call.run(*(x if place == places[0] else each for place, each in enumerate(call.args)))
 
     base, end = call.mode.point(z)
-    if call.name in _BOUNDS and torch.equal(function(base), base) and torch.equal(function(end), end):
-        return call.mode.keep_gate(call.mode.follow(z.clone(), base, end), (z,), torch.clone)
     start = call.mode.line_start(base, end)
     low, high = function(start), function(end)
     result = call.mode.follow(_slope(function, start, end, low, high) * z, low.expand_as(high), high)
     if call.name in ("sigmoid", "hardsigmoid"):
         call.mode.gates[result] = True
     return result
-
-
-_BOUNDS = frozenset({"clamp", "clamp_min", "clamp_max"})
-"""Operations that leave what they do not bound as it is."""
 
 
 @increment_rule("log", "log2", "log10", "tan")

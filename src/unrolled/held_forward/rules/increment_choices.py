@@ -10,6 +10,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments import IncrementCall, increment_rule
 from unrolled.held_forward.rules.additive import where_operands
+from unrolled.held_forward.rules.increment import activation
 
 __all__: list[str] = []
 
@@ -159,6 +160,24 @@ def extreme(call: IncrementCall) -> Any:
     if not call.mode.holds("argmax") and not torch.equal(before[1], place):
         place = call.mode.follow(place.clone(), before[1], place)
     return type(after)((call.mode.follow(block, before[0], after[0]), place))
+
+
+@increment_rule("clamp", "clamp_min", "clamp_max")
+def clamp(call: IncrementCall) -> Tensor:
+    """Leave what is not bounded as it is; bounds that move are the other operand of a maximum and of a minimum."""
+    names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(call.name, ("input", "min", "max"))
+    x, *_ = given = call.bind(*names)
+    bounds = dict(zip(names[1:], given[1:], strict=True))
+    if any(isinstance(each, Tensor) for each in bounds.values()):
+        with call.mode:
+            for which, choose in (("min", torch.maximum), ("max", torch.minimum)):
+                if (bound := bounds.get(which)) is not None:
+                    x = choose(x, bound if isinstance(bound, Tensor) else torch.full((), bound).to(x))
+        return x
+    base, end = call.mode.point(x)
+    if all(torch.equal(call.run(each, *call.args[1:]), each) for each in (base, end)):
+        return call.mode.keep_gate(call.mode.follow(x.clone(), base, end), (x,), torch.clone)
+    return activation(call)
 
 
 def _of_largest(start: Tensor, end: Tensor, dims: tuple[int, ...], sign: int) -> Tensor:
