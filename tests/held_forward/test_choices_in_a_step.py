@@ -34,6 +34,10 @@ PAIRS = {
         lambda z: torch.clamp(z, min=0.1 * z.roll(1, -1), max=z.mean(-1, keepdim=True)),
         lambda z: torch.minimum(torch.maximum(z, 0.1 * z.roll(1, -1)), z.mean(-1, keepdim=True)),
     ),
+    "clip to one that moves and a number": (
+        lambda z: torch.clamp(z, z.new_tensor(-0.2), z.mean(-1, keepdim=True)),
+        lambda z: torch.minimum(z.clamp_min(-0.2), z.mean(-1, keepdim=True)),
+    ),
     "clip from below": (lambda z: z.clamp_min(z.roll(1, -1)), lambda z: torch.maximum(z, z.roll(1, -1))),
     "clip to tensors": (
         lambda z: z.clamp(torch.full_like(z, -0.2), torch.full_like(z, 0.3)),

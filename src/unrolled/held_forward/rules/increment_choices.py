@@ -163,7 +163,7 @@ def extreme(call: IncrementCall) -> Any:
 
 
 @increment_rule("clamp", "clamp_min", "clamp_max")
-def clamp(call: IncrementCall) -> Tensor:
+def clamp(call: IncrementCall) -> Any:
     """Leave what is not bounded as it is; bounds that move are the other operand of a maximum and of a minimum."""
     names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(call.name, ("input", "min", "max"))
     x, *_ = given = call.bind(*names)
@@ -171,8 +171,8 @@ def clamp(call: IncrementCall) -> Tensor:
     if any(isinstance(each, Tensor) for each in bounds.values()):
         with call.mode:
             for which, choose in (("min", torch.maximum), ("max", torch.minimum)):
-                if (bound := bounds.get(which)) is not None:
-                    x = choose(x, bound if isinstance(bound, Tensor) else torch.full((), bound).to(x))
+                if (bound := bounds.get(which)) is not None:  # torch takes no number beside a tensor
+                    x = choose(x, bound)
         return x
     base, end = call.mode.point(x)
     if all(torch.equal(call.run(each, *call.args[1:]), each) for each in (base, end)):
