@@ -10,21 +10,8 @@ from torch import nn
 
 import unrolled
 from layered_steps import SERIES, model_with
+from surrogate_gradients import Spike
 from unrolled.errors import UnsupportedOperationError
-
-
-class Spike(torch.autograd.Function):
-    """A jump whose gradient is that of another function, as spiking networks are trained."""
-
-    @staticmethod
-    def forward(ctx, z):
-        ctx.save_for_backward(z)
-        return (z > 0).to(z.dtype)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (z,) = ctx.saved_tensors
-        return gradient / (1 + 10 * z.abs()) ** 2
 
 
 class NewSpike(torch.autograd.Function):

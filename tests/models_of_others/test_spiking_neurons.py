@@ -7,21 +7,10 @@ import torch
 from torch import nn
 
 import unrolled
+from surrogate_gradients import Spike
 from unrolled.errors import UnsupportedOperationError
 
 X = 2 * torch.randn(2, 6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-
-
-class Jump(torch.autograd.Function):
-    @staticmethod
-    def forward(context, z):
-        context.save_for_backward(z)
-        return (z > 0).to(z.dtype)
-
-    @staticmethod
-    def backward(context, gradient):
-        (z,) = context.saved_tensors
-        return gradient / (1 + 25 * z.abs()) ** 2
 
 
 class Neuron(nn.Module):
@@ -33,7 +22,7 @@ class Neuron(nn.Module):
         self.register_buffer("potential", torch.zeros(0), persistent=False)
         self.recurrent = nn.Linear(recurrent, recurrent) if recurrent else None
         self.change = self._to_zero if by_zero else self._by_one
-        self.fires = Jump.apply
+        self.fires = Spike.apply
 
     def begin(self):
         self.potential = torch.zeros_like(self.potential)

@@ -110,12 +110,16 @@ class MatrixFreeRay(Ray[Operator]):
         """f(x⁰_t, 0), shape (time, batch, state)."""
         return self.step(self.start, self.before.new_zeros(self.before.shape))
 
-    def operator(self, rule: Rule) -> MatrixFree:
-        """Apply a rule to the Jacobians along the ray."""
-        # a step that torch does not differentiate is refused here, and not in the middle of a sweep
+    @cached_property
+    def _differentiated_step(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """The step; one that torch does not differentiate is refused here, and not in the middle of a sweep."""
         first = self.start[:1], self.before[:1]
         torch.func.jvp(self.step, first, tuple(map(torch.ones_like, first)))
-        return MatrixFree(self.step, self.start, self.displacement, self.before, rule)
+        return self.step
+
+    def operator(self, rule: Rule) -> MatrixFree:
+        """Apply a rule to the Jacobians along the ray."""
+        return MatrixFree(self._differentiated_step, self.start, self.displacement, self.before, rule)
 
     def secant(self) -> Operator:
         """Return the secant, built from the operations of the step."""

@@ -23,7 +23,7 @@ _MODULE = frozenset({"_parameters", "_buffers", "_modules"})
 class _Attributes:
     """Stands for a class: a call gives a map, in whose ``__dict__`` torch puts the attributes of the object."""
 
-    # what a call gives is no instance of the class, which mypy expects
+    # mypy expects an instance of the class, and a call gives a map
     def __new__(cls, *_: object, **__: object) -> OrderedDict[str, object]:  # type: ignore[misc]
         return OrderedDict()
 

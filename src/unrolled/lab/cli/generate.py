@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from unrolled.cli.texts_of_users import check_encoded, write_text
-from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.laboratory import check_run
@@ -45,10 +44,7 @@ def generate(
     from unrolled.lab.models.language_model import LanguageModel
     from unrolled.lab.training.language_modelling import LanguageTask
 
-    loaded = open_run.load(run)
-    task = loaded.task
-    if not isinstance(task, LanguageTask):
-        raise UsageError(f"{run} was trained for {task.name}; give a run of lm or chars, which generate text")
+    loaded, task = open_run.load_for(run, LanguageTask, "lm or chars, which generate text")  # type: ignore[type-abstract]  # an instance is asked for
     vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
         typer.echo(f"not in the vocabulary, read as <unk>: {harmless(' '.join(unknown))}", err=True)

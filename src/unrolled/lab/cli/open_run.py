@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from unrolled.lab.training.run_folder import Run
 
-__all__ = ["has_recurrent_network", "load", "open_run", "open_run_folder"]
+__all__ = ["has_recurrent_network", "load", "load_for", "open_run", "open_run_folder"]
+
+T = TypeVar("T")
 
 
 def has_recurrent_network(model: nn.Module) -> bool:
@@ -37,6 +39,14 @@ def load(folder: Path) -> Run:
     if run.warning:
         typer.echo(f"warning: {harmless(run.warning)}", err=True)
     return run
+
+
+def load_for(folder: Path, kind: type[T], wanted: str) -> tuple[Run, T]:
+    """Load a run of one kind of task; UsageError, which says what runs are wanted, for a run of another one."""
+    run = load(folder)
+    if not isinstance(run.task, kind):
+        raise UsageError(f"{folder} was trained for {run.task.name}; give a run of {wanted}")
+    return run, run.task
 
 
 def open_run_folder(folder: Path, at: int | None = None) -> Callable[[str], PreparedInput]:

@@ -40,10 +40,7 @@ def score(
     from unrolled.lab.models.surprisal import surprisals
     from unrolled.lab.training.language_modelling import LanguageTask
 
-    loaded = open_run.load(run)
-    task = loaded.task
-    if not isinstance(task, LanguageTask):
-        raise UsageError(f"{run} was trained for {task.name}; give a run of lm or chars, which score text")
+    loaded, task = open_run.load_for(run, LanguageTask, "lm or chars, which score text")  # type: ignore[type-abstract]  # an instance is asked for
     model, vocabulary = cast("LanguageModel", loaded.model), task.vocabulary
     found: list[tuple[float, float, str, tuple[str, ...], list[float]]] = []
     split = [task.tokenise(text) for text in texts]

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from unrolled.cli.texts_of_users import write_text
-from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.sentences import given_sentences
@@ -49,10 +48,7 @@ def tag(
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD
     from unrolled.lab.tasks.tag import Tag
 
-    loaded = open_run.load(run)
-    task = loaded.task
-    if not isinstance(task, Tag):
-        raise UsageError(f"{run} was trained for {task.name}; give a run of the task tag")
+    loaded, task = open_run.load_for(run, Tag, "the task tag")
     split = split_at_spaces if tokens else tokenise
     seen, unread, strange = 0, 0, dict[str, None]()
     for some in sentences:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.cli.texts_of_users import write_text
-from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.sentences import Numbered, given_sentences
@@ -39,10 +38,7 @@ def translate(
     sentences = given_sentences(words)
     from unrolled.lab.tasks.translate import Translate
 
-    loaded = open_run.load(run)
-    task = loaded.task
-    if not isinstance(task, Translate):
-        raise UsageError(f"{run} was trained for {task.name}; give a run of the task translate")
+    loaded, task = open_run.load_for(run, Translate, "the task translate")
     for some in sentences:
         for said in _translated(loaded, task, some, beam):
             write_text(f"{said}\n")
