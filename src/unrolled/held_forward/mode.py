@@ -204,9 +204,10 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         if carries(result) and result.dtype != self.coarsest:
             self.coarsest = max(self.coarsest, result.dtype.to_real(), key=lambda each: torch.finfo(each).eps)
         if valued:
-            numbers.follow(name_of(func), given, valued, result)
-            if all(each in numbers for each in valued):
-                self.vectors.computed.add(name_of(func), result)
+            operation = name_of(func)
+            numbers.follow(operation, given, valued, result)
+            if all(each in numbers for each in valued) and not self.vectors.ids_again(operation, valued, result):
+                self.vectors.computed.add(operation, result)
         return result
 
     def open(self, name: str, value: Tensor, first: int = -1) -> Tensor:

@@ -13,7 +13,7 @@ from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
 from unrolled.held_forward.left_ids import LeftIds
 from unrolled.held_forward.moves import CONVERSIONS, JOINS
-from unrolled.held_forward.numbers_as_ids import entries_of
+from unrolled.held_forward.numbers_as_ids import TO_INTEGERS, entries_of
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
@@ -48,6 +48,8 @@ class TokenVectors:
         self.left = LeftIds(rows)
         self.rounded: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         """The numbers of which whole ones were made."""
+        self._of_ids: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        """For ids as floating-point numbers, their positions, and the version of the tensor that has them."""
 
     def opened(self, call: OperationCall, result: Any) -> Tensor | None:
         """Return the result of an operation with its rows opened; None for any other operation."""
@@ -55,7 +57,7 @@ class TokenVectors:
         if not floats or not args or not isinstance(args[0], Tensor) or torch.is_inference_mode_enabled():
             return None
         if call.name in TO_FLOATS:
-            return self._numbers(args[0], result)
+            return self._remembered(args[0], self._numbers(args[0], result))
         if call.name == "scatter":
             return self._scattered(call, result)
         positions = positions_read(self.positions, call, result)
@@ -78,6 +80,22 @@ class TokenVectors:
         if made is None:
             self.left.look_up(table, ids)
         return None if made is None else self._of_several(table, made, vectors)
+
+    def ids_again(self, operation: Operation, numbers: Sequence[Tensor], result: Any) -> bool:
+        """Follow ids that became floating-point numbers and are ids again; tell whether a result is that."""
+        if operation.name not in TO_INTEGERS or len(numbers) != 1 or numbers[0] not in self._of_ids:
+            return False
+        positions, version = self._of_ids[numbers[0]]
+        if result.is_floating_point() or result.dtype == torch.bool or numbers[0]._version != version:
+            return False
+        self.positions.open(result, positions)
+        return True
+
+    def _remembered(self, ids: Tensor, numbers: Tensor | None) -> Tensor | None:
+        """Remember of which ids these are the numbers, one of each."""
+        if numbers is not None and ids in self.positions and numbers.shape == ids.shape:
+            self._of_ids[numbers] = (self.positions.get(ids), numbers._version)
+        return numbers
 
     def made_of_numbers(self, value: Any, ids: Any) -> None:
         """Number integers that a model makes of the numbers of an argument, one of each."""
