@@ -102,6 +102,32 @@ def test_the_word_of_a_score_is_that_of_the_token_that_moves_it(way):
     assert plain.sequences[-1].tokens == ("6", "5", "4", "3")
 
 
+@pytest.mark.parametrize("way", REVERSED, ids=str)
+def test_one_text_names_all_sequences_that_read_it(way):
+    model = Model(REVERSED[way])
+    by_name = dict.fromkeys([each.name for each in unrolled.explain(model, IDS, target=1).sequences], WORDS)
+    apart = unrolled.explain(model, IDS, target=1, tokens=WORDS if list(by_name) == [""] else by_name)
+    assert [each.tokens for each in unrolled.explain(model, IDS, target=1, tokens=WORDS).sequences] == [
+        each.tokens for each in apart.sequences
+    ]
+
+
+def test_a_text_each_names_the_sequences_of_a_batch():
+    model = Model(REVERSED["as it is"])
+    texts = [WORDS, "a very good film".split()]
+    found = unrolled.explain_batch(model, torch.cat([IDS, IDS + 4]), target=1, tokens=texts)
+    for text, each in zip(texts, found, strict=True):
+        assert [part.tokens for part in each.sequences] == [tuple(text), tuple(text[::-1])]
+
+
+def test_one_text_names_no_two_texts():
+    model = Model(lambda m, one, two: m.one(m.embed(one))[0][:, -1] + m.two(m.embed(two))[0][:, -1])
+    with pytest.raises(ShapeError, match="expected words for each sequence"):
+        unrolled.explain(model, IDS, IDS + 4, target=1, tokens=WORDS)
+    found = unrolled.explain(model, IDS, IDS + 4, target=1, tokens=[WORDS, WORDS[::-1]])
+    assert [part.tokens for part in found.sequences] == [tuple(WORDS), tuple(WORDS[::-1])]
+
+
 def test_a_second_network_that_is_not_called_changes_no_name():
     model = Model(lambda m, ids: m.one(m.embed(ids.roll(1, 1)))[0][:, -1])
     assert unrolled.explain(model, IDS, target=1, tokens=WORDS).tokens == ("film", "not", "a", "bad")

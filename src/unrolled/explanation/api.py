@@ -66,8 +66,8 @@ def explain(
             ``lambda out: out[:, 3, 7]``.
         against: A class whose output is subtracted: why the target rather than this one?
         classes: Names of the model's outputs.
-        tokens: The words of the sentence, for display only; of several sequences their words by name:
-            ``tokens={"encoder": [...], "decoder": [...]}``.
+        tokens: The words of the sentence, for display only; of several sequences that do not read the same text,
+            their words by name: ``tokens={"encoder": [...], "decoder": [...]}``.
         features: Names of the numbers of a step, for a model that reads numbers; what each contributes is
             ``feature_scores``.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.

@@ -29,7 +29,7 @@ from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
-from unrolled.explanation.tokens.traces import Traces
+from unrolled.explanation.tokens.traces import Traces, read_the_same
 
 __all__ = ["explain_calls"]
 
@@ -127,9 +127,9 @@ def _words(
     """Name the tokens of every sequence of every example, with notes on them."""
     lines = [opened.line for opened in found.lines]
     named = []
-    for parts, given in zip(
-        examples, given_words(tokens, [[part.name for part in parts] for parts in examples]), strict=True
-    ):
+    one_text = [read_the_same([traces[part.line] for part in parts]) for parts in examples]
+    sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text)
+    for parts, given in zip(examples, sorted_words, strict=True):
         own = []
         for part, words in zip(parts, given, strict=True):
             inside = lines[part.line].inside[:, part.row]

@@ -9,7 +9,7 @@ import torch
 
 from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.strands.lines import Line
-from unrolled.explanation.tokens.token_names import OWN_VECTOR, UNKNOWN, Tokens, padded_words, word_rows
+from unrolled.explanation.tokens.token_names import OWN_VECTOR, UNKNOWN, Tokens, checked_words, padded_words, word_rows
 from unrolled.explanation.tokens.traces import Trace, Traces
 
 __all__ = ["Words", "given_words", "line_titles", "of_one", "words_of"]
@@ -34,12 +34,13 @@ def of_one(given: Words) -> Tokens:
     return given
 
 
-def given_words(tokens: Words, names: Sequence[Sequence[str]]) -> list[list[object]]:
+def given_words(tokens: Words, names: Sequence[Sequence[str]], one_text: Sequence[bool]) -> list[list[object]]:
     """Sort the words that were given by example and sequence.
 
     Args:
         tokens: The words, as the user gave them.
         names: The names of the sequences that each example reads.
+        one_text: Whether the sequences of each example read the same ids, as both directions of a text do.
 
     Raises:
         ShapeError: If they are of another number of examples or sequences.
@@ -53,11 +54,12 @@ def given_words(tokens: Words, names: Sequence[Sequence[str]]) -> list[list[obje
             if key not in known:
                 raise UsageError(f"tokens names {key!r}; expected names of sequences: {', '.join(known)}")
         return [[_of_example(tokens.get(name), b, len(names)) for name in each] for b, each in enumerate(names)]
-    if all(len(each) == 1 for each in names):
-        return [[row] for row in word_rows(tokens, len(names))]
-    rows: list[object] = list(tokens)
-    if len(names) == 1 and len(rows) == len(names[0]) and all(isinstance(row, list | tuple) for row in rows):
+    rows: list[object] = checked_words(tokens) or []
+    nested = all(isinstance(row, list | tuple) for row in rows)
+    if len(names) == 1 and len(rows) == len(names[0]) > 1 and nested:
         return [rows]
+    if all(len(each) == 1 or same for each, same in zip(names, one_text, strict=True)):
+        return [[row] * len(each) for row, each in zip(word_rows(tokens, len(names)), names, strict=True)]
     raise ShapeError(
         f"tokens are {len(rows)} texts; expected words for each sequence: tokens={{{names[0][0]!r}: [...], …}}, with "
         f"the names {', '.join(names[0])}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-__all__ = ["Trace", "Traces"]
+__all__ = ["Trace", "Traces", "read_the_same"]
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
 """Numbers by sequence and position: several where one position reads several tokens side by side."""
@@ -37,3 +39,9 @@ class Traces:
     """Whether ids of the arguments were looked up that may name the steps."""
     mixed: bool = False
     """Whether tokens or vectors are read, and none of them by one position alone."""
+
+
+def read_the_same(traces: Sequence[Traces]) -> bool:
+    """Tell whether several lines read the ids of one argument, or of arguments that are equal."""
+    given = [each.found[0].given for each in traces if each.found and each.found[0].ids is not None]
+    return len(given) == len(traces) and all(torch.equal(given[0], each) for each in given[1:])
