@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.errors import ParityError, RandomOperationError
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -214,7 +215,7 @@ def _random_operations(run: Callable[[], object], model: nn.Module) -> list[str]
     names = _Names()
     draws = _Draws(names)
     with ExitStack() as stack:
-        for path, module in model.named_modules():
+        for path, module in all_modules(model).items():
 
             def enter(_: nn.Module, __: Any, path: str = path) -> None:
                 draws.path.append(path)

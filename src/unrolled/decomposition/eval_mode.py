@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import MethodType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized, type_before_parametrizations
 
+from unrolled.held_forward.all_modules import OF_EVERY_MODULE, all_modules, modules_inside
 from unrolled.held_forward.this_thread import ONE_THREAD
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ UNDER_AUTOCAST = (
 def eval_mode(module: nn.Module) -> Iterator[None]:
     """Put a module and its submodules into evaluation mode, and restore each one's own mode at the end."""
     with ONE_THREAD:
-        modes = {each: each.training for each in module.modules()}
+        modes = {each: each.training for each in all_modules(module).values()}
         try:
             for each in modes:
                 each.training = False  # not each.train(): a user's own may do more than set the mode
@@ -98,8 +99,11 @@ def eval_copy(module: M) -> M:
 
 
 def _copy_module(module: nn.Module, copies: dict[nn.Module, nn.Module]) -> nn.Module:
+    if module in copies:
+        return copies[module]
     kind = type_before_parametrizations(module)
     copied: nn.Module = object.__new__(kind)
+    copies[module] = copied
     own = module.__dict__
     # nn.Module's own records: a parametrised module refuses copy.copy, and a copy would share its children
     copied.__dict__.update(own, _parameters=dict(own["_parameters"]), _buffers=dict(own["_buffers"]))
@@ -113,8 +117,19 @@ def _copy_module(module: nn.Module, copies: dict[nn.Module, nn.Module]) -> nn.Mo
         for name in module.parametrizations:
             value = getattr(module, name).detach()
             copied.__dict__["_parameters"][name] = nn.Parameter(value, requires_grad=False)
-    copies[module] = copied
+    for name, value in own.items():
+        if name not in OF_EVERY_MODULE and any(True for _ in modules_inside(name, value)):
+            copied.__dict__[name] = _copy_kept(value, copies)
     return copied
+
+
+def _copy_kept(value: Any, copies: dict[nn.Module, nn.Module]) -> Any:
+    """Copy the modules in a container that torch does not register; a user's own kind of container stays as it is."""
+    if isinstance(value, nn.Module):
+        return _copy_module(value, copies)
+    if type(value) is dict:
+        return {key: _copy_kept(each, copies) for key, each in value.items()}
+    return type(value)(_copy_kept(each, copies) for each in value) if type(value) in (list, tuple) else value
 
 
 def run_pre_hooks(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.random_generators import is_generator
+from unrolled.held_forward.all_modules import OF_EVERY_MODULE, all_buffers, all_modules, all_parameters
 
 __all__ = ["ModelState"]
 
@@ -18,8 +19,6 @@ _SEARCHED = 1000
 """Entries of a longer container are not searched for further containers; the container itself is restored."""
 _LARGEST = 20_000
 """Number of objects that are searched at most."""
-_RECORDS = frozenset(vars(nn.Module()))
-"""The attributes that every module has: its records of parameters, buffers, submodules and hooks."""
 _ATOMS: tuple[type, ...] = (
     *(str, bytes, int, float, complex, bool, type(None), type, torch.device, torch.dtype),
     *(types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType),
@@ -35,7 +34,7 @@ class ModelState:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        parameters = dict.fromkeys(model.parameters())
+        parameters = dict.fromkeys(all_parameters(model).values())
         self._places = [(each, each.data, each.requires_grad) for each in parameters]
         self.generators: list[Any] = []
         """The random generators that the model keeps."""
@@ -43,16 +42,17 @@ class ModelState:
         self._hooks: set[int] = set()
         self._seen: set[int] = set(map(id, parameters))
         self._tensors: list[tuple[Tensor, Tensor, bool]] = []
-        for buffer in model.buffers():
+        for buffer in all_buffers(model).values():
             self._keep_tensor(buffer)
-        for module in model.modules():
+        modules = list(all_modules(model).values())
+        for module in modules:
             self._seen.add(id(module))
             if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
                 self._tensors.append((module.weight, module.weight.detach().clone(), True))
-        for module in model.modules():
+        for module in modules:
             self._keep(vars(module))
             for name, value in vars(module).items():
-                if name not in _RECORDS:
+                if name not in OF_EVERY_MODULE:
                     self._search(value)
                 elif isinstance(value, dict):
                     self._keep(value)

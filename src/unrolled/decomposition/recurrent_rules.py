@@ -22,6 +22,7 @@ from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.errors import ParityError, UnsupportedOperationError
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
@@ -142,7 +143,9 @@ def fused_cell(call: Held) -> Any:
 def networks_as_operations(model: nn.Module) -> Iterator[None]:
     """Make each network of ours in a model one operation of a mode; those of torch.nn are one already."""
     # a user may have replaced the forward of one: its operations are met one by one
-    ours = [part for part in model.modules() if isinstance(part, Recurrent) and "forward" not in part.__dict__]
+    ours = [
+        part for part in all_modules(model).values() if isinstance(part, Recurrent) and "forward" not in part.__dict__
+    ]
     with replaced_attributes((part, "forward", _stand_in(part)) for part in ours):
         yield
 

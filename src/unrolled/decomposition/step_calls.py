@@ -14,6 +14,7 @@ from torch.overrides import handle_torch_function
 
 from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = [
@@ -106,7 +107,7 @@ def own_step(call: StepCall, tensors: Sequence[Tensor]) -> Any:
 @contextmanager
 def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iterator[None]:
     """Make each call of these steps one operation of a mode, until the end of the block."""
-    modules = dict(model.named_modules())
+    modules = all_modules(model)
     steps = ((modules[path], form.method, _stand_in(path, modules[path], form)) for path, form in forms.items())
     with replaced_attributes(steps):
         yield

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ChangedWeightsError
+from unrolled.held_forward.all_modules import all_modules, all_parameters
 
 __all__ = ["UnchangedWeights"]
 
@@ -24,12 +25,12 @@ class UnchangedWeights:
     def __init__(self, module: nn.Module) -> None:
         scaled = {  # which are restored after each run
             id(each.weight)
-            for each in module.modules()
+            for each in all_modules(module).values()
             if isinstance(each, nn.Embedding | nn.EmbeddingBag) and each.max_norm is not None
         }
         self._weights = [
             (name, weight)
-            for name, weight in module.named_parameters()
+            for name, weight in all_parameters(module).items()
             if id(weight) not in scaled and not weight.is_inference() and weight.layout == torch.strided
         ]
         self._numbers = [_sample(weight) for _, weight in self._weights]

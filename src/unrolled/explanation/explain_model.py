@@ -22,6 +22,7 @@ from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.output_kind import kind_note
 from unrolled.explanation.thread_count import one_thread_if_small
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
 from unrolled.linalg.freed_memory import keep_freed_memory
 
@@ -57,7 +58,7 @@ def _explain_python(
     keep_freed_memory()
     few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
     with preserved(model, seed) as generators, few:
-        modules = dict(model.named_modules())
+        modules = all_modules(model)
         opened = [modules[path] for path in networks.opened]
         try:
             if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:

@@ -13,6 +13,7 @@ from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.explanation.readout.run_model import named_failures
+from unrolled.held_forward.all_modules import all_modules
 
 __all__ = ["PlainRun"]
 
@@ -51,7 +52,9 @@ class PlainRun:
             seeded: Whether every run starts them from a seed.
         """
         runs, recorded = TwoRuns(model, (), run, generators, seeded), RecordedNetworks()
-        records = any(isinstance(part, nn.RNNBase) for part in model.modules())  # it takes time at every operation
+        records = any(
+            isinstance(part, nn.RNNBase) for part in all_modules(model).values()
+        )  # it takes time at every operation
         with named_failures(arguments), recorded if records else nullcontext():
             output = runs.run()
         return cls(model, run, output, recorded, runs)

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.nested_tensors import items_of, tensors_in, with_items
 from unrolled.errors import UnknownNameError, UsageError, kind_of
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -94,7 +95,7 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
     if name is None:
         yield
         return
-    modules = dict(model.named_modules())
+    modules = all_modules(model)
     if not isinstance(name, str) or name not in modules:
         raise UnknownNameError("submodule", name, modules)
     calls = 0

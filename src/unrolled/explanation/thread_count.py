@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from unrolled.decomposition.nested_tensors import tensors_in
+from unrolled.held_forward.all_modules import all_modules
 
 __all__ = ["one_thread_if_small"]
 
@@ -42,7 +43,7 @@ def one_thread_if_small(model: nn.Module, arguments: tuple[object, ...], passes:
 def _weights(model: nn.Module) -> int:
     """Count the numbers of all weights but those that are looked up."""
     tables = (nn.Embedding, nn.EmbeddingBag)
-    parts = (part for part in model.modules() if not isinstance(part, tables))
+    parts = (part for part in all_modules(model).values() if not isinstance(part, tables))
     return sum(weight.numel() for part in parts for weight in part.parameters(recurse=False))
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters
 from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
 
@@ -67,11 +68,11 @@ class Rows:
         self.rows: list[Row] = []
         self.arguments: list[Row] = []
         """Those of them that are arguments of numbers."""
-        named = [*model.named_parameters(), *model.named_buffers()]
+        named = [*all_parameters(model).items(), *all_buffers(model).items()]
         strided = [(tensor, name) for name, tensor in named if tensor.layout == torch.strided]
         # a view, or a copy that shares memory, is found by where it lies
         self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for tensor, name in strided)
-        tables = (part._parameters.get("weight") for part in model.modules() if isinstance(part, LOOKED_UP))
+        tables = (part._parameters.get("weight") for part in all_modules(model).values() if isinstance(part, LOOKED_UP))
         self._tables = [table for table in tables if table is not None]
         self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._token_weights: WeakTensorKeyDictionary = WeakTensorKeyDictionary()

@@ -18,6 +18,7 @@ from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.targets.likely_targets import has_classes, likely_targets
 from unrolled.explanation.targets.select_target import Target
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.whole_model.account import account
 from unrolled.whole_model.check_result import Check, CheckedPart
@@ -73,7 +74,7 @@ def check(
             of_modules = of_whole = calls.likeliest_aim(output, list(seen)[:1])
         elif isinstance(output, Tensor) and output.dim() < 2:  # one number for each example
             of_whole = calls.likeliest_aim(output, [])
-    modules = dict(model.named_modules())
+    modules = all_modules(model)
     parts = []
     for path, received in seen.items():
         way = f", rnn={path!r}" if len(seen) > 1 else ""

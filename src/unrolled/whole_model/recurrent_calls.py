@@ -12,9 +12,11 @@ from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.find_network import RECURRENT_MODULES, has_recurrent_name
+from unrolled.explanation.networks.keras_as_steps import keras_as_steps
 from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
 from unrolled.explanation.networks.written_networks import written_networks
 from unrolled.explanation.readout.run_model import named_failures
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.whole_model.part_description import Received, type_name
 
@@ -25,17 +27,17 @@ def recurrent_calls(
     model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object], seed: int | None
 ) -> tuple[dict[str, list[Received]], object]:
     """Run a model once; return what each of its recurrent modules receives, by path, and what the model returns."""
-    received: dict[str, list[Received]] = {path: [] for path, _ in model.named_modules()}
+    received: dict[str, list[Received]] = {path: [] for path in all_modules(model)}
     outputs: list[object] = []
 
     def run() -> None:
-        with preserved(model, seed), compiled_as_python(model), torch.no_grad():
+        with preserved(model, seed), compiled_as_python(model), keras_as_steps(model), torch.no_grad():
             hooks = [
                 module.register_forward_pre_hook(
                     in_this_thread(lambda _, given, named, path=path: received[path].append((given, named))),
                     with_kwargs=True,
                 )
-                for path, module in model.named_modules()
+                for path, module in all_modules(model).items()
                 if not isinstance(module, torch.jit.ScriptModule)
             ]
             try:
@@ -55,7 +57,7 @@ def recurrent_calls(
 
 def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
     """Find what is recurrent: by what it is, by how a run calls it, or by its type's name; of nested ones the inner."""
-    modules = dict(model.named_modules())
+    modules = all_modules(model)
     known = [path for path, each in modules.items() if isinstance(each, RECURRENT_MODULES)]
     known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
     known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["compiled_as_python"]
@@ -21,7 +22,7 @@ def compiled_as_python(model: nn.Module) -> Iterator[None]:
 
     A hook of a module that ``module.compile()`` compiled is compiled with it, and would not see the module's tensors.
     """
-    compiled = [part for part in model.modules() if getattr(part, "_compiled_call_impl", None) is not None]
+    compiled = [part for part in all_modules(model).values() if getattr(part, "_compiled_call_impl", None) is not None]
     with replaced_attributes((part, "_compiled_call_impl", None) for part in compiled), _eager():
         yield
 

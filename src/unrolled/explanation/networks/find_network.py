@@ -13,6 +13,7 @@ from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
+from unrolled.held_forward.all_modules import all_modules
 
 __all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks", "has_recurrent_name"]
 
@@ -57,7 +58,7 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
         UsageError: If the model has none, or ``rnn`` names none of them.
         UnknownNameError: If there is no module at a path.
     """
-    modules = dict(model.named_modules())
+    modules = all_modules(model)
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
     if rnn is None:
         called = [] if found else seen_steps(model, run)

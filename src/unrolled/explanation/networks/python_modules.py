@@ -21,7 +21,9 @@ from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
+from unrolled.explanation.networks.keras_as_steps import keras_as_steps
 from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import ONE_THREAD
 
 __all__ = ["PythonModel", "python_modules"]
@@ -53,7 +55,7 @@ class PythonModel:
         if isinstance(rnn, tuple | list):
             return cast("T", [self.named(each) for each in rnn])
         given: Any = rnn
-        if isinstance(rnn, str) and rnn not in dict(self.model.named_modules()):
+        if isinstance(rnn, str) and rnn not in all_modules(self.model):
             given = self.paths.get(rnn, rnn)
         return self.twins.get(given, given) if isinstance(given, nn.Module) else rnn
 
@@ -66,8 +68,8 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         UnsupportedOperationError: If it was scripted, traced or quantised in a way that cannot be followed.
         ParityError: If the twins give another output.
     """
-    with ONE_THREAD, compiled_as_python(model):
-        twins, paths = _Twins.of_model(model), dict(model.named_modules())
+    with ONE_THREAD, compiled_as_python(model), keras_as_steps(model):
+        twins, paths = _Twins.of_model(model), all_modules(model)
         written = {each for each in written_networks(twins.top).values() if each not in twins.of.values()}
         if not twins.places and not written:
             yield PythonModel(twins.top, twins.of, paths)

@@ -23,6 +23,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.nested_tensors import Place, leaves
 from unrolled.decomposition.step_calls import StepForm, same_tensor
 from unrolled.explanation.networks.as_cell import CellAdapter
+from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["SeenStep", "found_steps", "named_step", "seen_steps"]
@@ -147,7 +148,7 @@ def seen_steps(model: nn.Module, run: Callable[[], object], adapters: Iterable[C
     """Run a model once, and list the methods that may be a step."""
     wanted = [(each.module, each.method) for each in adapters]
     candidates = []
-    for path, module in model.named_modules():
+    for path, module in all_modules(model).items():
         asked = {method for which, method in wanted if which is module or which == path}
         for method in (*asked, *(name for name in _methods(module) if name not in asked)):
             parameters = _parameters(module, method)
@@ -156,7 +157,7 @@ def seen_steps(model: nn.Module, run: Callable[[], object], adapters: Iterable[C
     with _noting_calls(candidates):
         run()
     # what has no parameter, such as a neuron that leaks at a fixed rate, is a step only if it receives its own result
-    return [e for e in candidates if e.calls and (next(e.module.parameters(), None) is not None or e.receives_its_own)]
+    return [e for e in candidates if e.calls and (all_parameters(e.module) or e.receives_its_own)]
 
 
 def found_steps(seen: Sequence[SeenStep]) -> dict[str, StepForm]:
@@ -207,11 +208,11 @@ def _methods(module: nn.Module) -> Iterator[str]:
     kind = type(module)
     if kind.__module__.startswith("torch.") or isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase):
         return
-    if next(module.parameters(), None) is None and next(module.buffers(), None) is None:
+    if not (all_parameters(module) or all_buffers(module)):
         return
     names = dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base))
     for name in names:
-        may_be = name == "forward" or ("step" in name.lower() and name not in _OF_MODULES)
+        may_be = name in ("forward", "call") or ("step" in name.lower() and name not in _OF_MODULES)
         if may_be and isinstance(inspect.getattr_static(module, name, None), types.FunctionType):
             yield name
 

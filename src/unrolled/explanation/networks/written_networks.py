@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.decomposition.parity import Parity
 from unrolled.decomposition.recurrent_twin import networks_with_weights
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
@@ -52,7 +53,7 @@ def written_networks(model: nn.Module) -> dict[str, nn.Module]:
     """Return the modules of users that hold the weights of a recurrent network by torch.nn's names."""
     return {
         path: module
-        for path, module in model.named_modules()
+        for path, module in all_modules(model).items()
         if not isinstance(module, nn.RNNBase | torch.jit.ScriptModule)
         and {"weight_ih_l0", "weight_hh_l0"} <= module._parameters.keys()
         and not (module._forward_hooks or module._forward_pre_hooks)

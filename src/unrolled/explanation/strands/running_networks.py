@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["RunningNetworks"]
@@ -28,7 +29,7 @@ class RunningNetworks:
     @contextmanager
     def noted(self, model: nn.Module, methods: Mapping[str, str]) -> Iterator[None]:
         """Note which of these modules runs its method, until the end of the block."""
-        modules = dict(model.named_modules())
+        modules = all_modules(model)
         own = (
             (modules[path], method, self._noted(path, getattr(modules[path], method)))
             for path, method in methods.items()

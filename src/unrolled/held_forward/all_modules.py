@@ -1,0 +1,78 @@
+"""All modules of a model: those that torch registers, and those that the model keeps in lists and dictionaries.
+
+``self.cells = [nn.LSTMCell(5, 6)]`` is registered nowhere, and runs all the same. Libraries keep layers so too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+__all__ = ["OF_EVERY_MODULE", "all_buffers", "all_modules", "all_parameters", "modules_inside"]
+
+OF_EVERY_MODULE = frozenset(vars(nn.Module()))
+"""The attributes that every module has: its records of parameters, buffers, submodules and hooks."""
+_LONGEST = 1000
+"""A longer container is not searched: it is a vocabulary or data."""
+_DEEPEST = 3
+"""Containers inside one another that are searched."""
+
+
+def all_modules(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the modules of a model by path: the registered ones first, as ``named_modules`` names them.
+
+    A module in a container of the model's own is named by the attribute and its place: ``cells.0``, ``heads.topic``.
+    """
+    found = dict(model.named_modules())
+    seen = set(map(id, found.values()))
+    waiting = deque(found.items())
+    while waiting:
+        path, module = waiting.popleft()
+        for name, kept in _kept(module):
+            if id(kept) not in seen:
+                for inner, each in kept.named_modules(prefix=f"{path}.{name}".strip(".")):
+                    if id(each) not in seen:
+                        seen.add(id(each))
+                        found[inner] = each
+                        waiting.append((inner, each))
+    return found
+
+
+def all_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters of all modules by name, each once."""
+    return _of_modules(model, dict(model.named_parameters()), "_parameters")
+
+
+def all_buffers(model: nn.Module) -> dict[str, Tensor]:
+    """Return the buffers of all modules by name, each once."""
+    return _of_modules(model, dict(model.named_buffers()), "_buffers")
+
+
+def _of_modules(model: nn.Module, registered: dict[str, Any], record: str) -> dict[str, Any]:
+    seen = set(map(id, registered.values()))
+    for path, module in all_modules(model).items():
+        for name, tensor in vars(module).get(record, {}).items():
+            if tensor is not None and id(tensor) not in seen:
+                seen.add(id(tensor))
+                registered[f"{path}.{name}".strip(".")] = tensor
+    return registered
+
+
+def _kept(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Find the modules that a module keeps beside its registered ones."""
+    for name, value in list(vars(module).items()):
+        if name not in OF_EVERY_MODULE:
+            yield from modules_inside(name, value)
+
+
+def modules_inside(name: str, value: object, deep: int = _DEEPEST) -> Iterator[tuple[str, nn.Module]]:
+    """Find the modules that an attribute holds, in containers inside one another up to a depth, with their names."""
+    if isinstance(value, nn.Module):
+        yield name, value
+    elif deep and isinstance(value, list | tuple | dict) and len(value) <= _LONGEST:
+        entries = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
+        for key, each in entries:
+            yield from modules_inside(f"{name}.{key}", each, deep - 1)
