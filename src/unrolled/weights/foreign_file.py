@@ -11,9 +11,11 @@ __all__ = ["IN_PYTHON", "describe_foreign"]
 
 IN_PYTHON = "a model of another form is explained in Python: unrolled.explain(model, tokens)"
 
-_STARTS = {b"\x89HDF\r\n\x1a\n": "an HDF5 file, as Keras writes", b"\x93NUMPY": "an array of NumPy"}
+_HDF5 = "an HDF5 file, as Keras writes"
+_KERAS = "a model of Keras"
+_STARTS = {b"\x89HDF\r\n\x1a\n": _HDF5, b"\x93NUMPY": "an array of NumPy"}
 _SUFFIXES = {".onnx": "a model of ONNX", ".pb": "a model of TensorFlow", ".tflite": "a model of TensorFlow Lite"}
-_INSIDE = {"model.weights.h5": "a model of Keras"}
+_INSIDE = {"model.weights.h5": _KERAS}
 _WRAPPED = {
     b"version https://git-lfs": "a pointer of Git LFS, which stands for the file; fetch the file: git lfs pull",
     b"\x1f\x8b": "compressed by gzip; give the file that is in it",
@@ -33,6 +35,12 @@ def describe_foreign(path: str | os.PathLike[str]) -> str | None:
         kind = _beginning(start, _STARTS) or (_inside(path) or _SUFFIXES.get(path.suffix.lower()) if start else None)
     if kind is None:
         return None
+    if kind in (_KERAS, _HDF5):
+        return (
+            f"{path} is {kind}, and the command opens models of PyTorch; in Python Keras makes it one: set "
+            "the environment variable KERAS_BACKEND=torch, load it by model = keras.saving.load_model(path), and call "
+            "unrolled.explain(model, inputs)"
+        )
     return (
         f"{path} is {kind}, and unrolled opens models of PyTorch; build the same network in PyTorch, copy the weights "
         "into it, compare the outputs of both, and call unrolled.explain(model, tokens)"
