@@ -75,22 +75,22 @@ class Mixing(OwnGRU):
         return super().forward(x, h - h.mean(dim=0))
 
 
-class Columns(nn.Module):
-    """Written for one column vector."""
+class TwoRows(nn.Module):
+    """Written for a batch of two."""
 
     def __init__(self, inputs, units):
         super().__init__()
         self.w, self.u = nn.Parameter(torch.randn(units, inputs)), nn.Parameter(torch.randn(units, units))
 
     def forward(self, x, h):
-        return torch.tanh(self.w @ x[0] + self.u @ h[0])[None]
+        return torch.tanh(x.reshape(2, -1) @ self.w.T + h.reshape(2, -1) @ self.u.T)
 
 
-@pytest.mark.parametrize(("kind", "message"), [(Mixing, "changes another one"), (Columns, "row|fails")])
+@pytest.mark.parametrize(("kind", "message"), [(Mixing, "changes another one"), (TwoRows, "on a batch of 6 rows")])
 def test_a_step_that_mixes_the_rows_of_a_batch_is_refused(kind, message):
     model = Loop(kind(E, D), lambda cell, x, h: cell(x, h), zero)
     with pytest.raises(UnsupportedOperationError, match=message) as told:
-        unrolled.explain(model, IDS, target=1)
+        unrolled.explain_batch(model, torch.cat([IDS, IDS + 1]), target=1)
     assert "\n" not in str(told.value)
 
 
@@ -160,7 +160,6 @@ class Layers(nn.Module):
     ("kind", "layers", "named"),
     [
         (OwnGRU, 2, ["step.cells.0", "step.cells.1"]),
-        (OwnGRU, 1, "step.cells.0"),
         (nn.GRUCell, 2, ["step.cells.0", "step.cells.1"]),
     ],
 )
@@ -172,3 +171,14 @@ def test_a_step_that_does_not_open_names_those_inside_it_which_do(kind, layers, 
     found = unrolled.explain(model, xs, target=1, rnn=named)
     assert abs(found.ledger.remainder) < 1e-12
     assert len(found) == T
+
+
+def test_one_layer_in_front_of_a_batch_opens_for_one_example_and_names_the_step_inside_for_several():
+    xs, model = torch.randn(2, T, E, dtype=torch.float64), Layers(OwnGRU, 1)
+    with pytest.raises(UnsupportedOperationError, match=r"or open the steps inside it: rnn='step.cells.0'$"):
+        unrolled.explain_batch(model, xs, target=1, rnn=unrolled.as_cell("step"))
+    found, inside = (
+        unrolled.explain(model, xs[:1], target=1, rnn=rnn) for rnn in (unrolled.as_cell("step"), "step.cells.0")
+    )
+    torch.testing.assert_close(found.triangle.contributions, inside.triangle.contributions, rtol=0, atol=1e-12)
+    assert abs(found.ledger.remainder) < 1e-12

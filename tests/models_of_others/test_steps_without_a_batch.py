@@ -1,4 +1,4 @@
-"""Steps that are written for one example: for vectors, or for columns, as textbooks write them."""
+"""Steps that are written for one example: for vectors, for columns, or for a batch that may have one row only."""
 
 from __future__ import annotations
 
@@ -38,7 +38,22 @@ class OfABatch(Cell):
         return torch.sigmoid(a) * h + torch.tanh(a.flip(1)) / (1 + a.norm(dim=1, keepdim=True))
 
 
-SHAPES = {OfColumns: (D, 1), OfVectors: (D,), OfABatch: (1, D)}
+class OfOneRow(Cell):
+    """Its norm is that of all rows: for one example it is the same function."""
+
+    def forward(self, x, h):
+        a = x @ self.W.T + h @ self.U.T + self.b[:, 0]
+        return torch.sigmoid(a) * h + torch.tanh(a.flip(1)) / (1 + a.norm())
+
+
+class OfTheFirstRow(Cell):
+    """It reads one row, and returns one."""
+
+    def forward(self, x, h):
+        return self.gated(self.W @ x[0] + self.U @ h[0] + self.b[:, 0], h[0])[None]
+
+
+SHAPES = {OfColumns: (D, 1), OfVectors: (D,), OfABatch: (1, D), OfOneRow: (1, D), OfTheFirstRow: (1, D)}
 
 
 class Reader(nn.Module):
@@ -59,7 +74,7 @@ class Reader(nn.Module):
 
 
 @pytest.mark.parametrize("expansion", ["secant", "shares", "path"])
-@pytest.mark.parametrize("kind", [OfColumns, OfVectors])
+@pytest.mark.parametrize("kind", [OfColumns, OfVectors, OfOneRow, OfTheFirstRow])
 def test_a_step_of_one_example_has_the_n_grams_of_that_of_a_batch(kind, expansion):
     found, expected = (
         unrolled.explain(Reader(each()), IDS, target=1, expansion=expansion) for each in (kind, OfABatch)

@@ -31,6 +31,8 @@ class OwnCell(Cell):
         others: The call's other tensors.
         batch: Number of rows.
         alone: Whether the step takes one example, without an axis of examples.
+
+    A step that mixes the rows of a batch is still a function of one example: ``rows_apart`` runs it row by row.
     """
 
     name: ClassVar[str] = "own"
@@ -50,16 +52,17 @@ class OwnCell(Cell):
         super().__init__(max(1, sum(shape.numel() for _, shape in inputs)), sum(part_sizes))
         self.call, self.function, self.batch, self.alone = call, function, batch, alone
         self.inputs, self.parts, self.read, self.others = inputs, parts, read, others
-        self.part_sizes = part_sizes
+        self.part_sizes, self.rows_apart = part_sizes, alone
 
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """Run the module on all leading axes as one batch, or row by row if it takes no batch."""
+        """Run the module on all leading axes as one batch, or row by row if it takes or keeps no batch."""
         lead = inputs.shape[:-1]
         rows = lead.numel()
         x, s = inputs.reshape(rows, self.input_size), state.reshape(rows, self.state_size)
         try:
-            if self.alone:
-                found = torch.cat([self._run(x[row : row + 1], s[row : row + 1], ()) for row in range(rows)])
+            if self.rows_apart:
+                axes = () if self.alone else (1,)
+                found = torch.cat([self._run(x[row : row + 1], s[row : row + 1], axes) for row in range(rows)])
             else:
                 found = self._run(x, s, (rows,))
         except (RuntimeError, NotImplementedError) as error:

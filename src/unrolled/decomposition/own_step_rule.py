@@ -62,7 +62,7 @@ def held_own_step(held: Held) -> Any:
     ]
     start = torch.cat([each.reshape(batch, -1) for each in first], dim=-1)
     own = torch.cat([each.reshape(batch, -1) for each, _ in parts], dim=-1)
-    _check_rows(call, cell, x.detach(), start.detach(), own)
+    cell.rows_apart |= _mixes_rows(call, cell, x.detach(), start.detach(), own)
     layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1)
     _, (final,) = held.mode.run_network(NetworkCall([[cell]], x[None], layout, [start], own[None]))
     columns_of_parts = zip(final.split(cell.part_sizes, -1), parts, strict=True)
@@ -187,13 +187,23 @@ def _with_weights_of_now(call: StepCall) -> Callable[..., Any]:
     return call.function
 
 
-@torch.no_grad()
-def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> None:
-    """Refuse a step that mixes the rows of a batch, or fails on more of them; once for each shape."""
+def _mixes_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> bool:
+    """Tell whether the rows of a batch change each other, once for each shape; refuse such a step of several examples.
+
+    One that fails on more rows than one is like one that mixes them.
+    """
     shape = (x.shape, state.shape, x.dtype)
-    if shape in call.form.tested:
-        return
-    call.form.tested.add(shape)
+    if shape not in call.form.mixes:
+        why = _mixed_rows(call, cell, x, state, own)
+        if why and len(x) > 1:
+            raise call.refusal(why)
+        call.form.mixes[shape] = bool(why)
+    return call.form.mixes[shape]
+
+
+@torch.no_grad()
+def _mixed_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> str:
+    """Say how a step goes wrong on three times as many rows; nothing if it does not."""
     before = torch.get_rng_state()
     steps = torch.arange(state.numel(), dtype=torch.float64, device=state.device)
     wave = 0.1 * steps.sin().to(state).reshape(state.shape)
@@ -202,14 +212,13 @@ def _check_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
         apart = torch.stack((own, cell.step(x, state + wave), cell.step(0.9 * x, state - wave)))
     except (RuntimeError, NotImplementedError, ShapeError, IndexError, TypeError, ValueError) as error:
         why = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
-        raise call.refusal(
-            f"on a batch of {3 * cell.batch} rows it fails ({why}); write it for (batch, features)"
-        ) from error
+        return f"on a batch of {3 * cell.batch} rows it fails ({why}); write it for (batch, features)"
     if not torch.equal(torch.get_rng_state(), before):
         raise RandomOperationError(
             f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
             "each evaluation, and an explanation takes several; switch that off when self.training is false"
         )
     parity = Parity.of(both, apart, ROUNDING.get(x.dtype, 0.1))
-    if not parity.holds:
-        raise call.refusal(f"a row of the batch changes another one, by {parity.gap:.2g}; explain a batch of one")
+    return (
+        "" if parity.holds else f"a row of the batch changes another one, by {parity.gap:.2g}; explain a batch of one"
+    )

@@ -39,8 +39,8 @@ class StepForm:
     """For each tensor of the state among the arguments: where the next one stands among the results."""
     inside: tuple[str, ...] = ()
     """Paths of the steps and cells that it calls itself."""
-    tested: set[Any] = field(default_factory=set, compare=False)
-    """The shapes of calls whose rows were found independent of each other."""
+    mixes: dict[Any, bool] = field(default_factory=dict, compare=False)
+    """Whether rows change each other, by the shapes of calls that were tried."""
 
 
 def real_form(each: Tensor) -> Tensor:
