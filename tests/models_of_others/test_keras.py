@@ -158,6 +158,13 @@ def test_functional_models_and_subclasses_open():
         assert found.ledger.logit == pytest.approx(model(IDS)[0, 0].item(), abs=1e-6)
 
 
+def test_a_layer_may_be_the_source():
+    found = unrolled.account(built(layers.LSTM(5)), IDS, target=0, of="_layers.2")
+    assert found.closes
+    assert found.features["_layers.2"].shape == (1, 5)
+    assert all("dense" in name for name in found.biases)
+
+
 def test_check_names_the_cells():
     assert "LSTMCell" in str(unrolled.check(built(layers.LSTM(5)), IDS))
 

@@ -105,7 +105,8 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
         calls += 1
         if not isinstance(result, Tensor) or not result.is_floating_point():
             raise UsageError(f"{name} returns {kind_of(result)}; choose a submodule that returns one tensor")
-        return mode.open(name if calls == 1 else f"{name}, call {calls}", result)
+        with torch._C.DisableTorchFunction():  # the mode is on here, and would carry on what was before
+            return mode.open(name if calls == 1 else f"{name}, call {calls}", result)
 
     handle = modules[name].register_forward_hook(in_this_thread(opened))
     try:
