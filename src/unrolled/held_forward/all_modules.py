@@ -17,6 +17,8 @@ OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 """The attributes that every module has: its records of parameters, buffers, submodules and hooks."""
 _LONGEST = 1000
 """A longer container is not searched: it is a vocabulary or data."""
+_CONTAINERS = (list, tuple, dict)
+_SEARCHED = (*_CONTAINERS, nn.Module)
 _DEEPEST = 3
 """Containers inside one another that are searched."""
 
@@ -64,7 +66,7 @@ def _of_modules(model: nn.Module, registered: dict[str, Any], record: str) -> di
 def _kept(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Find the modules that a module keeps beside its registered ones."""
     for name, value in list(vars(module).items()):
-        if name not in OF_EVERY_MODULE:
+        if name not in OF_EVERY_MODULE and isinstance(value, _SEARCHED):  # which almost none is
             yield from modules_inside(name, value)
 
 
@@ -72,7 +74,7 @@ def modules_inside(name: str, value: object, deep: int = _DEEPEST) -> Iterator[t
     """Find the modules that an attribute holds, in containers inside one another up to a depth, with their names."""
     if isinstance(value, nn.Module):
         yield name, value
-    elif deep and isinstance(value, list | tuple | dict) and len(value) <= _LONGEST:
+    elif deep and isinstance(value, _CONTAINERS) and len(value) <= _LONGEST:
         entries = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
         for key, each in entries:
             yield from modules_inside(f"{name}.{key}", each, deep - 1)
