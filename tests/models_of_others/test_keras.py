@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,34 +12,48 @@ from torch import nn
 
 import unrolled
 
-os.environ["KERAS_BACKEND"] = "torch"
-os.environ["KERAS_HOME"] = tempfile.mkdtemp()  # where it writes its settings when it is imported
-keras = pytest.importorskip("keras", reason="needs the extra [dev]")
-layers = keras.layers
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # it warns of its own calls
 
 IDS = torch.tensor([[4, 7, 2, 9, 5, 3]])
 PADDED = torch.tensor([[4, 7, 2, 9, 0, 0]])
 LAYERS = {
-    "LSTM": lambda: layers.LSTM(5),
-    "GRU": lambda: layers.GRU(5),
-    "GRU, reset before": lambda: layers.GRU(5, reset_after=False),
-    "SimpleRNN": lambda: layers.SimpleRNN(5),
-    "relu": lambda: layers.LSTM(5, activation="relu"),
-    "backwards": lambda: layers.LSTM(5, go_backwards=True),
-    "both ways": lambda: layers.Bidirectional(layers.LSTM(5)),
-    "GRU both ways": lambda: layers.Bidirectional(layers.GRU(5), merge_mode="sum"),
-    "cells above one another": lambda: layers.RNN([layers.LSTMCell(5), layers.GRUCell(4)]),
-    "unrolled": lambda: layers.LSTM(5, unroll=True),
-    "dropout": lambda: layers.LSTM(5, dropout=0.5, recurrent_dropout=0.5),
+    "LSTM": lambda layers: layers.LSTM(5),
+    "GRU": lambda layers: layers.GRU(5),
+    "GRU, reset before": lambda layers: layers.GRU(5, reset_after=False),
+    "SimpleRNN": lambda layers: layers.SimpleRNN(5),
+    "relu": lambda layers: layers.LSTM(5, activation="relu"),
+    "backwards": lambda layers: layers.LSTM(5, go_backwards=True),
+    "both ways": lambda layers: layers.Bidirectional(layers.LSTM(5)),
+    "GRU both ways": lambda layers: layers.Bidirectional(layers.GRU(5), merge_mode="sum"),
+    "cells above one another": lambda layers: layers.RNN([layers.LSTMCell(5), layers.GRUCell(4)]),
+    "unrolled": lambda layers: layers.LSTM(5, unroll=True),
+    "dropout": lambda layers: layers.LSTM(5, dropout=0.5, recurrent_dropout=0.5),
 }
 
 
-def built(*middle, mask=False, kind="int32"):
+@pytest.fixture(scope="module")
+def keras(tmp_path_factory):
+    """Keras on its PyTorch backend: it reads both variables when it is imported, which takes seconds."""
+    os.environ["KERAS_BACKEND"] = "torch"
+    os.environ["KERAS_HOME"] = str(tmp_path_factory.mktemp("keras"))  # where it writes its settings
+    return pytest.importorskip("keras", reason="needs the extra [dev]")
+
+
+@pytest.fixture
+def layers(keras):
+    return keras.layers
+
+
+@pytest.fixture
+def built(keras):
+    return lambda *middle, **options: model_of(keras, *middle, **options)
+
+
+def model_of(keras, *middle, mask=False, kind="int32"):
     """A model of an embedding, layers and a head."""
     keras.utils.set_random_seed(0)
-    before = [keras.Input((6,), dtype=kind), layers.Embedding(10, 4, mask_zero=mask)]
-    model = keras.Sequential([*before, *middle, layers.Dense(2)])
+    before = [keras.Input((6,), dtype=kind), keras.layers.Embedding(10, 4, mask_zero=mask)]
+    model = keras.Sequential([*before, *middle, keras.layers.Dense(2)])
     for weight in model.weights:  # biases that are not zero
         weight.assign(weight + 0.1 * torch.randn(weight.shape))
     return model.eval()
@@ -76,8 +89,8 @@ def in_torch(model):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_every_layer_has_n_grams_and_an_account_that_sum_to_the_output(name):
-    model = built(LAYERS[name]())
+def test_every_layer_has_n_grams_and_an_account_that_sum_to_the_output(built, layers, name):
+    model = built(LAYERS[name](layers))
     output = model(IDS)[0, 0].item()
     found, account = unrolled.explain(model, IDS, target=0), unrolled.account(model, IDS, target=0)
     assert found.exact
@@ -88,7 +101,7 @@ def test_every_layer_has_n_grams_and_an_account_that_sum_to_the_output(name):
     assert account.tokens.abs().min() > 0
 
 
-def test_an_lstm_has_the_n_grams_of_torch_with_the_same_weights():
+def test_an_lstm_has_the_n_grams_of_torch_with_the_same_weights(built, layers):
     model = built(layers.LSTM(5))
     theirs = unrolled.explain(in_torch(model), IDS, target=0)
     mine = unrolled.explain(model, IDS, target=0)
@@ -97,7 +110,7 @@ def test_an_lstm_has_the_n_grams_of_torch_with_the_same_weights():
     assert mine.tokens == theirs.tokens
 
 
-def test_a_layer_runs_as_before_afterwards():
+def test_a_layer_runs_as_before_afterwards(built, layers):
     model = built(layers.LSTM(5))
     before = model(IDS)
     unrolled.explain(model, IDS, target=0)
@@ -105,7 +118,7 @@ def test_a_layer_runs_as_before_afterwards():
     torch.testing.assert_close(model(IDS), before, rtol=0, atol=0)
 
 
-def test_masked_padding_contributes_nothing():
+def test_masked_padding_contributes_nothing(built, layers):
     model = built(layers.LSTM(5, return_sequences=True), layers.GRU(5), mask=True)
     account = unrolled.account(model, PADDED, target=0)
     assert account.closes
@@ -116,7 +129,7 @@ def test_masked_padding_contributes_nothing():
     assert not scores.flatten()[4:].any()
 
 
-def test_layers_above_one_another_are_one_stack():
+def test_layers_above_one_another_are_one_stack(built, layers):
     model = built(layers.LSTM(5, return_sequences=True), layers.Dropout(0.5), layers.GRU(5))
     found = unrolled.explain(model, IDS, target=0)
     assert len(found.sequences) == 1
@@ -124,14 +137,14 @@ def test_layers_above_one_another_are_one_stack():
     assert found.exact
 
 
-def test_ids_that_keras_makes_floats_and_ids_again_are_tokens():
+def test_ids_that_keras_makes_floats_and_ids_again_are_tokens(built, layers):
     model, floats = built(layers.LSTM(5)), built(layers.LSTM(5), kind="float32")
     floats.set_weights(model.get_weights())
     one, other = (unrolled.account(each, IDS, target=0) for each in (model, floats))
     torch.testing.assert_close(one.tokens, other.tokens, rtol=0, atol=0)
 
 
-def test_a_saved_model_opens_alike(tmp_path):
+def test_a_saved_model_opens_alike(keras, built, layers, tmp_path):
     model = built(layers.Bidirectional(layers.LSTM(5)))
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -139,7 +152,7 @@ def test_a_saved_model_opens_alike(tmp_path):
     assert list(first.ngrams()) == list(second.ngrams())
 
 
-def test_functional_models_and_subclasses_open():
+def test_functional_models_and_subclasses_open(keras, layers):
     class Model(keras.Model):
         def __init__(self):
             super().__init__()
@@ -158,18 +171,18 @@ def test_functional_models_and_subclasses_open():
         assert found.ledger.logit == pytest.approx(model(IDS)[0, 0].item(), abs=1e-6)
 
 
-def test_a_layer_may_be_the_source():
+def test_a_layer_may_be_the_source(built, layers):
     found = unrolled.account(built(layers.LSTM(5)), IDS, target=0, of="_layers.2")
     assert found.closes
     assert found.features["_layers.2"].shape == (1, 5)
     assert all("dense" in name for name in found.biases)
 
 
-def test_check_names_the_cells():
+def test_check_names_the_cells(built, layers):
     assert "LSTMCell" in str(unrolled.check(built(layers.LSTM(5)), IDS))
 
 
-def test_a_state_that_a_layer_keeps_is_as_it_was():
+def test_a_state_that_a_layer_keeps_is_as_it_was(keras, layers):
     model = keras.Sequential([keras.Input(batch_shape=(1, 6, 3)), layers.LSTM(5, stateful=True), layers.Dense(1)])
     steps = torch.randn(1, 6, 3)
     model(steps)
@@ -184,6 +197,7 @@ def test_a_state_that_a_layer_keeps_is_as_it_was():
         torch.testing.assert_close(each.value, value, rtol=0, atol=0)
 
 
+@pytest.mark.usefixtures("keras")
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "keras.md").read_text()
