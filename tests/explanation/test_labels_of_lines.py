@@ -120,6 +120,40 @@ def test_a_text_each_names_the_sequences_of_a_batch():
         assert [part.tokens for part in each.sequences] == [tuple(text), tuple(text[::-1])]
 
 
+class Document(nn.Module):
+    """A network over the sentences of a document, and one over its sentences' last states."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.head = nn.Embedding(V, E), nn.Linear(D, 2)
+        self.of_words, self.of_sentences = nn.GRU(E, D, batch_first=True), nn.GRU(D, D, batch_first=True)
+        self.double().eval()
+
+    def forward(self, document):
+        sentences = self.of_words(self.embed(document[0]))[1]
+        return self.head(self.of_sentences(sentences)[0][:, -1])
+
+
+PARTS = {
+    "sentences": (Document(), torch.tensor([[[3, 7, 1], [5, 2, 4]]])),
+    "columns": (
+        Model(lambda m, x: m.one(m.embed(x[:, 0]))[0][:, -1] + m.two(m.embed(x[:, 1]))[0][:, -1]),
+        torch.tensor([[[3, 7, 1], [5, 2, 4]]]),
+    ),
+    "rows": (
+        Model(lambda m, x: m.one(m.embed(x[:1]))[0][:, -1] + m.two(m.embed(x[1:]))[0][:, -1]),
+        torch.tensor([[3, 7, 1], [5, 2, 4]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_one_text_names_no_two_parts_of_one_argument(parts):
+    with pytest.raises(ShapeError, match="expected words for each sequence"):
+        unrolled.explain(*PARTS[parts], target=1, tokens=["a", "bad", "film"])
+
+
 def test_one_text_names_no_two_texts():
     model = Model(lambda m, one, two: m.one(m.embed(one))[0][:, -1] + m.two(m.embed(two))[0][:, -1])
     with pytest.raises(ShapeError, match="expected words for each sequence"):

@@ -42,8 +42,29 @@ def test_a_kept_module_keeps_others():
 
 def test_a_long_list_is_data_and_is_not_searched():
     model = nn.Identity()
-    model.rows = [nn.Linear(1, 1)] * 1001
+    model.rows = [nn.Linear(1, 1)] * 2001
     assert list(all_modules(model)) == [""]
+
+
+def test_a_table_is_searched_as_far_as_a_long_list():
+    class Counted(list):
+        searched = 0
+
+        def __iter__(self):
+            Counted.searched += len(self)
+            return super().__iter__()
+
+    model = nn.Identity()
+    model.table = [Counted(["word"] * 500) for _ in range(500)]
+    assert list(all_modules(model)) == [""]
+    assert 0 < Counted.searched <= 2000
+
+
+def test_a_list_that_holds_itself_ends():
+    model = nn.Identity()
+    model.loop = [nn.Linear(1, 1)]
+    model.loop.append(model.loop)
+    assert list(all_modules(model)) == ["", "loop.0"]
 
 
 def test_a_model_that_keeps_nothing_has_the_names_of_torch():

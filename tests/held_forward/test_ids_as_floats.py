@@ -35,6 +35,23 @@ def test_they_have_the_account_of_ids_that_were_looked_up_at_once(change):
     assert_equal_parts(account(look_up(BACK[change])), account(look_up(lambda _, ids: ids)))
 
 
+def test_zeros_and_ones_among_them_are_ids_and_no_mask():
+    def both(back):
+        return lambda m, ids: m.table(back(ids[:, :2])) + m.number(back(ids[:, :2]).double()[..., None])
+
+    ids = torch.tensor([[1, 0, 21], [0, 1, 3]])
+    assert_equal_parts(account(both(lambda x: x.float().long()), ids), account(both(lambda x: x), ids))
+
+
+def test_a_question_about_their_type_changes_nothing():
+    def asks(m, ids):
+        numbers = ids.float()
+        assert numbers.type() == "torch.FloatTensor"
+        return m.table(numbers.long()) + m.number(numbers.to(torch.complex64).real.double()[..., None] * 0)
+
+    assert account(asks).closes
+
+
 def test_they_are_used_as_numbers_as_well():
     def both(back):
         return lambda m, ids: m.table(back(ids)) + m.number(ids.double()[..., None])

@@ -179,7 +179,21 @@ def test_a_layer_may_be_the_source(built, layers):
 
 
 def test_check_names_the_cells(built, layers):
-    assert "LSTMCell" in str(unrolled.check(built(layers.LSTM(5)), IDS))
+    found = str(unrolled.check(built(layers.LSTM(5)), IDS))
+    assert re.search(r"cell +LSTMCell +6 +\(1, 4\)", found)
+
+
+def test_what_a_layer_of_ones_own_calls_unroll_stays_what_it_is(built, layers):
+    class Scaled(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.unroll, self.use_cudnn = False, 0.5
+
+        def call(self, x):
+            return x * (100.0 if self.unroll else 1.0) * self.use_cudnn
+
+    model = built(layers.LSTM(5), Scaled())
+    assert unrolled.explain(model, IDS, target=0).ledger.logit == pytest.approx(model(IDS)[0, 0].item(), abs=1e-6)
 
 
 def test_a_state_that_a_layer_keeps_is_as_it_was(keras, layers):

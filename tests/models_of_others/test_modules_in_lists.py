@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict, namedtuple
 
 import pytest
 import torch
@@ -132,9 +133,83 @@ def test_what_a_run_changes_in_them_comes_back():
     assert norm.training
 
 
-def test_a_model_kept_beside_it_and_never_run_changes_nothing():
-    plain, _ = both(Stack)
-    alone = unrolled.explain(plain, IDS, target=0)
-    plain.teacher = [both(Loop)[0]]
-    assert str(unrolled.explain(plain, IDS, target=0)) == str(alone)
-    assert unrolled.account(plain, IDS, target=0).closes
+TEACHERS = {
+    "of cells": lambda: both(Loop)[0],
+    "of a network": lambda: both(Stack)[1],
+    "half": lambda: both(Stack)[1].bfloat16(),
+    "without numbers": lambda: both(Stack)[1].to("meta"),
+}
+
+
+@pytest.mark.parametrize("kind", [Loop, Stack, OwnStep], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("teacher", TEACHERS)
+def test_a_model_kept_beside_it_and_never_run_changes_nothing(kind, teacher):
+    model = both(kind)[1]
+    before = [str(call(model, IDS, target=0)) for call in (unrolled.explain, unrolled.account)]
+    model.teacher = [TEACHERS[teacher]()]
+    assert [str(call(model, IDS, target=0)) for call in (unrolled.explain, unrolled.account)] == before
+    assert "teacher" not in str(unrolled.check(model, IDS))
+
+
+class Held(Gate):
+    """Such a step, whose parts are in a container of any kind."""
+
+    def __init__(self, container):
+        super().__init__(True)
+        parts = list(self.parts)
+        del self.parts
+        self.held = container(parts)
+
+    def listed(self):
+        return [*self.held.values()] if isinstance(self.held, dict) else [*self.held]
+
+    def forward(self, x, h):
+        gate, content, _ = self.listed()
+        both = torch.cat([x, h], dim=-1)
+        z = torch.sigmoid(gate(both))
+        return z * h + (1 - z) * torch.tanh(content(both))
+
+
+class Growing(OwnStep):
+    """A model that gives its step other weights before each next step."""
+
+    def __init__(self, container):
+        super().__init__(True)
+        torch.manual_seed(1)
+        self.step = Held(container)
+
+    def forward(self, ids):
+        h = torch.zeros(len(ids), 5)
+        for x in self.embedding(ids).unbind(1):
+            h = self.step(x, h)
+            for part in self.step.listed()[:2]:
+                part.weight = nn.Parameter(1.3 * part.weight)
+        return self.out(h)
+
+
+CONTAINERS = {
+    "ModuleList": nn.ModuleList,
+    "list": list,
+    "tuple": tuple,
+    "dict": lambda parts: dict(zip("abc", parts, strict=True)),
+    "OrderedDict": lambda parts: OrderedDict(zip("abc", parts, strict=True)),
+    "namedtuple": namedtuple("Parts", "a b c")._make,
+    "a list that holds itself": lambda parts: [*parts],
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_each_step_has_the_weights_that_it_ran_with(container):
+    found = []
+    for kind in (CONTAINERS[container], nn.ModuleList):
+        torch.manual_seed(0)
+        model = Growing(kind).eval()
+        if container == "a list that holds itself":
+            model.step.loop = [nn.Linear(2, 2)]
+            model.step.loop.append(model.step.loop)
+        before = [part.weight for part in model.step.listed()[:2]]
+        found.append(unrolled.explain(model, IDS, target=0))
+        assert all(part.weight is weight for part, weight in zip(model.step.listed(), before, strict=False))
+    mine, theirs = found
+    assert abs(mine.ledger.remainder) < 1e-6
+    torch.testing.assert_close(mine.triangle.contributions, theirs.triangle.contributions)

@@ -277,3 +277,21 @@ def test_a_state_in_a_container_is_that_state(made, held):
     bare = gru_in_a_loop()
     bare.load_state_dict(model.state_dict())
     assert_same(unrolled.explain(model, IDS, target=1), unrolled.explain(bare, IDS, target=1))
+
+
+class WithHelper(OwnGRU):
+    """Its forward calls a helper named ``call`` that takes the state as well."""
+
+    def call(self, x, h, layer):
+        return torch.tanh(self.of_input(x)[:, :D] + layer(h)[:, :D])
+
+    def forward(self, x, h):
+        z = torch.sigmoid(self.call(x, h, self.of_state))
+        return z * h + (1 - z) * self.call(x, h, self.of_state)
+
+
+def test_a_helper_named_call_is_no_step():
+    found = unrolled.explain(Loop(WithHelper(E, D), lambda cell, x, h: cell(x, h), zero), IDS, target=1)
+    assert len(found.sequences) == 1
+    assert len(found) == T
+    assert abs(found.ledger.remainder) < 1e-12

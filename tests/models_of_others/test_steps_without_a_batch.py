@@ -53,7 +53,22 @@ class OfTheFirstRow(Cell):
         return self.gated(self.W @ x[0] + self.U @ h[0] + self.b[:, 0], h[0])[None]
 
 
-SHAPES = {OfColumns: (D, 1), OfVectors: (D,), OfABatch: (1, D), OfOneRow: (1, D), OfTheFirstRow: (1, D)}
+class OneAtATime(OfABatch):
+    """It refuses several rows by an error of its own."""
+
+    def forward(self, x, h):
+        assert len(x) == 1, "one at a time"
+        return super().forward(x, h)
+
+
+SHAPES = {
+    OneAtATime: (1, D),
+    OfColumns: (D, 1),
+    OfVectors: (D,),
+    OfABatch: (1, D),
+    OfOneRow: (1, D),
+    OfTheFirstRow: (1, D),
+}
 
 
 class Reader(nn.Module):
@@ -74,7 +89,7 @@ class Reader(nn.Module):
 
 
 @pytest.mark.parametrize("expansion", ["secant", "shares", "path"])
-@pytest.mark.parametrize("kind", [OfColumns, OfVectors, OfOneRow, OfTheFirstRow])
+@pytest.mark.parametrize("kind", [OfColumns, OfVectors, OfOneRow, OfTheFirstRow, OneAtATime])
 def test_a_step_of_one_example_has_the_n_grams_of_that_of_a_batch(kind, expansion):
     found, expected = (
         unrolled.explain(Reader(each()), IDS, target=1, expansion=expansion) for each in (kind, OfABatch)

@@ -7,6 +7,7 @@ network is opened in evaluation mode, and its cells are read through copies that
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import MethodType
@@ -117,19 +118,33 @@ def _copy_module(module: nn.Module, copies: dict[nn.Module, nn.Module]) -> nn.Mo
         for name in module.parametrizations:
             value = getattr(module, name).detach()
             copied.__dict__["_parameters"][name] = nn.Parameter(value, requires_grad=False)
+    kept: dict[int, Any] = {}
     for name, value in own.items():
-        if name not in OF_EVERY_MODULE and any(True for _ in modules_inside(name, value)):
-            copied.__dict__[name] = _copy_kept(value, copies)
+        if name not in OF_EVERY_MODULE:
+            copied.__dict__[name] = _copy_kept(value, copies, kept)
     return copied
 
 
-def _copy_kept(value: Any, copies: dict[nn.Module, nn.Module]) -> Any:
-    """Copy the modules in a container that torch does not register; a user's own kind of container stays as it is."""
+def _copy_kept(value: Any, copies: dict[nn.Module, nn.Module], kept: dict[int, Any]) -> Any:
+    """Copy the modules that a container holds, which torch does not register; return any other value as it is."""
     if isinstance(value, nn.Module):
-        return _copy_module(value, copies)
-    if type(value) is dict:
-        return {key: _copy_kept(each, copies) for key, each in value.items()}
-    return type(value)(_copy_kept(each, copies) for each in value) if type(value) in (list, tuple) else value
+        return value if isinstance(value, torch.jit.ScriptModule) else _copy_module(value, copies)
+    if id(value) in kept:
+        return kept[id(value)]
+    kind = type(value)
+    if kind not in (list, dict, OrderedDict) and not isinstance(value, tuple):
+        return value
+    if next(modules_inside([("", value)]), None) is None:
+        return value
+    if isinstance(value, tuple):
+        parts = [_copy_kept(each, copies, kept) for each in value]
+        return kind._make(parts) if hasattr(kind, "_make") else tuple(parts)
+    made = kept[id(value)] = kind()
+    if isinstance(value, dict):
+        made.update((key, _copy_kept(each, copies, kept)) for key, each in value.items())
+    else:
+        made.extend(_copy_kept(each, copies, kept) for each in value)
+    return made
 
 
 def run_pre_hooks(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["padded_encoders"]
@@ -19,6 +20,7 @@ __all__ = ["padded_encoders"]
 @contextmanager
 def padded_encoders(model: nn.Module) -> Iterator[None]:
     """Let encoders keep the padding, until the end of the block."""
-    cutting = [each for each in model.modules() if isinstance(each, nn.TransformerEncoder) and each.use_nested_tensor]
+    parts = all_modules(model).values()
+    cutting = [each for each in parts if isinstance(each, nn.TransformerEncoder) and each.use_nested_tensor]
     with replaced_attributes((each, "use_nested_tensor", False) for each in cutting):
         yield

@@ -127,7 +127,7 @@ def _words(
     """Name the tokens of every sequence of every example, with notes on them."""
     lines = [opened.line for opened in found.lines]
     named = []
-    one_text = [read_the_same([traces[part.line] for part in parts]) for parts in examples]
+    one_text = [read_the_same([(traces[part.line], part.row) for part in parts]) for parts in examples]
     sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text)
     for parts, given in zip(examples, sorted_words, strict=True):
         own = []

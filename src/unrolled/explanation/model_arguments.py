@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.arguments import refuse_meta
 from unrolled.errors import UsageError, kind_of
-from unrolled.held_forward.all_modules import all_buffers, all_parameters
 
 __all__ = ["model_arguments"]
 
@@ -49,7 +48,7 @@ def model_arguments(
     if twice:
         raise UsageError(f"{twice[0]} is given twice, as a keyword and in model_kwargs; give it once")
     given = {**kwargs, **(model_kwargs or {})}
-    refuse_meta({**all_parameters(model), **all_buffers(model)})
+    refuse_meta({**dict(model.named_parameters()), **dict(model.named_buffers())})
     refuse_meta({**{f"argument {place}": value for place, value in enumerate(args)}, **given})
     try:
         signature = inspect.signature(model.forward)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch import Tensor, nn
@@ -15,10 +15,10 @@ __all__ = ["OF_EVERY_MODULE", "all_buffers", "all_modules", "all_parameters", "m
 
 OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 """The attributes that every module has: its records of parameters, buffers, submodules and hooks."""
-_LONGEST = 1000
-"""A longer container is not searched: it is a vocabulary or data."""
 _CONTAINERS = (list, tuple, dict)
 _SEARCHED = (*_CONTAINERS, nn.Module)
+_MOST = 2000
+"""Entries of the containers of a module that are searched: longer ones are vocabularies or data."""
 _DEEPEST = 3
 """Containers inside one another that are searched."""
 
@@ -65,16 +65,20 @@ def _of_modules(model: nn.Module, registered: dict[str, Any], record: str) -> di
 
 def _kept(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Find the modules that a module keeps beside its registered ones."""
-    for name, value in list(vars(module).items()):
-        if name not in OF_EVERY_MODULE and isinstance(value, _SEARCHED):  # which almost none is
-            yield from modules_inside(name, value)
+    attributes = ((name, value) for name, value in list(vars(module).items()) if name not in OF_EVERY_MODULE)
+    return modules_inside(attributes)
 
 
-def modules_inside(name: str, value: object, deep: int = _DEEPEST) -> Iterator[tuple[str, nn.Module]]:
-    """Find the modules that an attribute holds, in containers inside one another up to a depth, with their names."""
-    if isinstance(value, nn.Module):
-        yield name, value
-    elif deep and isinstance(value, _CONTAINERS) and len(value) <= _LONGEST:
-        entries = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
-        for key, each in entries:
-            yield from modules_inside(f"{name}.{key}", each, deep - 1)
+def modules_inside(entries: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, nn.Module]]:
+    """Find the modules among named values and in their containers, with their names."""
+    waiting: deque[tuple[tuple[Any, ...], Any]] = deque()
+    waiting.extend(((name,), value) for name, value in entries if isinstance(value, _SEARCHED))
+    left = _MOST
+    while waiting:
+        place, value = waiting.popleft()
+        if isinstance(value, nn.Module):
+            yield ".".join(map(str, place)), value
+        elif len(place) <= _DEEPEST and len(value) <= left:
+            left -= len(value)
+            inside = list(value.items()) if isinstance(value, dict) else enumerate(list(value))
+            waiting.extend(((*place, key), each) for key, each in inside if isinstance(each, _SEARCHED))

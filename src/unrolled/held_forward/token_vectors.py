@@ -23,6 +23,7 @@ from unrolled.held_forward.written_positions import WRITES
 
 __all__ = ["TokenVectors"]
 
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 TO_FLOATS = CONVERSIONS | {"tensor", "as_tensor"}
 """Operations that may give integers as floating-point numbers."""
 MIXES = JOINS | frozenset("add sub mul div where pow".split())
@@ -86,14 +87,15 @@ class TokenVectors:
         if operation.name not in TO_INTEGERS or len(numbers) != 1 or numbers[0] not in self._of_ids:
             return False
         positions, version = self._of_ids[numbers[0]]
-        if result.is_floating_point() or result.dtype == torch.bool or numbers[0]._version != version:
+        if not isinstance(result, Tensor) or result.dtype not in INTEGERS or numbers[0]._version != version:
             return False
-        self.positions.open(result, positions)
+        self.positions[result] = positions
         return True
 
     def _remembered(self, ids: Tensor, numbers: Tensor | None) -> Tensor | None:
         """Remember of which ids these are the numbers, one of each."""
-        if numbers is not None and ids in self.positions and numbers.shape == ids.shape:
+        one_each = ids in self.positions and not self.positions.are_vectors(ids)
+        if numbers is not None and one_each and numbers.shape == ids.shape:
             self._of_ids[numbers] = (self.positions.get(ids), numbers._version)
         return numbers
 

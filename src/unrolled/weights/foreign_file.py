@@ -38,8 +38,8 @@ def describe_foreign(path: str | os.PathLike[str]) -> str | None:
     if kind in (_KERAS, _HDF5):
         return (
             f"{path} is {kind}, and the command opens models of PyTorch; in Python Keras makes it one: set "
-            "the environment variable KERAS_BACKEND=torch, load it by model = keras.saving.load_model(path), and call "
-            "unrolled.explain(model, inputs)"
+            "the environment variable KERAS_BACKEND=torch, load it by model = keras.saving.load_model(path) (a file of "
+            "weights alone: build the model, model.load_weights(path)), and call unrolled.explain(model, inputs)"
         )
     return (
         f"{path} is {kind}, and unrolled opens models of PyTorch; build the same network in PyTorch, copy the weights "

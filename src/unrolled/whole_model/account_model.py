@@ -16,7 +16,6 @@ from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.held_forward.all_modules import all_modules, all_parameters
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.account_request import AccountRequest
@@ -105,12 +104,12 @@ def _collected(run: HeldRun) -> Contributions:
 
 def _refuse_unusual(model: nn.Module) -> None:
     """Refuse what a held forward cannot follow before it runs."""
-    for name, part in all_modules(model).items():
+    for name, part in model.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise UnsupportedOperationError(
                 f"{name or 'the model'} is a scripted module, whose operations no rule can meet; pass the module it "
                 "was made of"
             )
-    for name, weight in all_parameters(model).items():
+    for name, weight in model.named_parameters():
         if weight.dtype in (torch.bfloat16, torch.float16, torch.complex32):
             raise UsageError(f"{name} is {weight.dtype}, too coarse for an account; convert the model: model.float()")

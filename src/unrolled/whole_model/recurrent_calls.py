@@ -31,7 +31,8 @@ def recurrent_calls(
     outputs: list[object] = []
 
     def run() -> None:
-        with preserved(model, seed), compiled_as_python(model), keras_as_steps(model), torch.no_grad():
+        # their stand-ins stand outside: what is preserved comes back at the start of a run
+        with compiled_as_python(model), keras_as_steps(model), preserved(model, seed), torch.no_grad():
             hooks = [
                 module.register_forward_pre_hook(
                     in_this_thread(lambda _, given, named, path=path: received[path].append((given, named))),
@@ -52,7 +53,9 @@ def recurrent_calls(
     for each in seen:
         if each.path in steps and steps[each.path].method == each.method:
             received[each.path] = [(tuple(given.values()), {}) for given, _ in each.calls]
-    return {path: received[path] for path in _recurrent_modules(model, steps)}, outputs[-1]
+    registered = dict(model.named_modules())
+    recurrent = [path for path in _recurrent_modules(model, steps) if path in registered or received[path]]
+    return {path: received[path] for path in recurrent}, outputs[-1]
 
 
 def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:

@@ -14,6 +14,7 @@ from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks", "has_recurrent_name"]
 
@@ -60,6 +61,7 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
     """
     modules = all_modules(model)
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
+    found = _without_kept_beside(found, modules, model, run)
     if rnn is None:
         called = [] if found else seen_steps(model, run)
         own_steps = found_steps(called)
@@ -86,6 +88,25 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
         chosen.update(inside)
     every = (*found, *(path for path in steps if path not in found))
     return FoundNetworks(every, tuple(path for path in every if path in chosen), steps)
+
+
+def _without_kept_beside(
+    found: list[str], modules: dict[str, nn.Module], model: nn.Module, run: Callable[[], object]
+) -> list[str]:
+    """Leave out the networks that a model keeps beside it and does not run, such as those of a teacher in a list."""
+    registered = set(map(id, model.modules()))
+    kept = [path for path in found if id(modules[path]) not in registered]
+    called: set[str] = set()
+    hooks = [
+        modules[path].register_forward_pre_hook(in_this_thread(lambda *_, path=path: called.add(path))) for path in kept
+    ]
+    try:
+        if kept:
+            run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [path for path in found if path not in kept or path in called]
 
 
 def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ def keras_as_steps(model: nn.Module) -> Iterator[None]:
     By default (``use_cudnn="auto"``) an LSTM or GRU layer runs cuDNN or a loop of its own, and never calls its cell. A
     layer that is not unrolled calls its cell once more at the first step, to see the shape of the output.
     """
-    ours = [each for each in all_modules(model).values() if _is_of_keras(each)]
+    ours = [each for each in all_modules(model).values() if _is_recurrent(each)]
     whole = [each for each in ours if vars(each).get("use_cudnn")]
     # one that reads backwards and a mask cannot be unrolled on this backend
     rolled = [each for each in ours if vars(each).get("unroll") is False and not vars(each).get("go_backwards")]
@@ -28,5 +28,6 @@ def keras_as_steps(model: nn.Module) -> Iterator[None]:
         yield
 
 
-def _is_of_keras(module: nn.Module) -> bool:
-    return any(base.__module__.startswith("keras.") for base in type(module).__mro__)
+def _is_recurrent(module: nn.Module) -> bool:
+    """Tell whether it is a layer ``keras.layers.RNN``: what a user's own layer calls ``unroll`` is its own affair."""
+    return any(base.__name__ == "RNN" and base.__module__.startswith("keras.") for base in type(module).__mro__)

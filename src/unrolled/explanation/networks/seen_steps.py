@@ -199,7 +199,8 @@ def named_step(seen: Sequence[SeenStep], path: str, adapter: CellAdapter | None)
 def _with_steps_inside(form: StepForm, step: SeenStep, seen: Sequence[SeenStep]) -> StepForm:
     """Keep the paths of the steps and cells that a step calls: they may open where it does not."""
     own = (each.path for each in seen if each.path != step.path and each.inside(step) and each.form() is not None)
-    cells = (name for name, each in step.module.named_modules(prefix=step.path) if isinstance(each, nn.RNNCellBase))
+    parts = all_modules(step.module).items()
+    cells = (f"{step.path}.{name}".strip(".") for name, each in parts if isinstance(each, nn.RNNCellBase))
     return replace(form, inside=tuple(dict.fromkeys((*own, *cells))))
 
 
@@ -211,8 +212,10 @@ def _methods(module: nn.Module) -> Iterator[str]:
     if not (all_parameters(module) or all_buffers(module)):
         return
     names = dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base))
+    of_keras = kind.forward.__module__.startswith("keras.")  # which calls ``call``
     for name in names:
-        may_be = name in ("forward", "call") or ("step" in name.lower() and name not in _OF_MODULES)
+        may_be = name == "forward" or (name == "call" and of_keras)
+        may_be |= "step" in name.lower() and name not in _OF_MODULES
         if may_be and isinstance(inspect.getattr_static(module, name, None), types.FunctionType):
             yield name
 

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.errors import ShapeError, UsageError
-from unrolled.held_forward.all_modules import all_parameters
 
 __all__ = ["named_failures", "runner"]
 
@@ -20,7 +19,7 @@ def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
     Raises:
         UsageError: If a weight was made in inference mode.
     """
-    for name, weight in all_parameters(model).items():
+    for name, weight in model.named_parameters():
         if weight.is_inference():
             raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
     own, named_own = copy_tensors(args), copy_tensors(kwargs)

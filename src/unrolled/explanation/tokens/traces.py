@@ -41,7 +41,12 @@ class Traces:
     """Whether tokens or vectors are read, and none of them by one position alone."""
 
 
-def read_the_same(traces: Sequence[Traces]) -> bool:
-    """Tell whether several lines read the ids of one argument, or of arguments that are equal."""
-    given = [each.found[0].given for each in traces if each.found and each.found[0].ids is not None]
-    return len(given) == len(traces) and all(torch.equal(given[0], each) for each in given[1:])
+def read_the_same(traces: Sequence[tuple[Traces, int]]) -> bool:
+    """Tell whether sequences, each a row of its line, read the same ids at the same places of an argument.
+
+    Sequences that read no ids, as those of a layer above, have no words and do not count.
+    """
+    read = [(each.found[0], row) for each, row in traces if each.found and each.found[0].ids is not None]
+    places = [{place for step in trace.places[row] for place in step if place >= 0} for trace, row in read]
+    given = [trace.given for trace, _ in read]
+    return bool(read) and all(places[0] == p and torch.equal(given[0], g) for p, g in zip(places, given, strict=True))
