@@ -250,31 +250,6 @@ def test_a_part_of_a_model_is_the_source():
     torch.testing.assert_close(found.features["embed"].sum(-1), whole.tokens)
 
 
-def test_what_was_before_the_source_contributes_nothing():
-    class Loop(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.of_input, self.of_state = nn.Linear(E, D), nn.Linear(D, D)
-
-        def forward(self, xs):
-            h = xs.new_zeros(len(xs), D)
-            for x in xs.unbind(1):
-                h = torch.tanh(self.of_input(x) + self.of_state(h))  # at first a bias alone, which begins a row
-            return h
-
-    class Whole(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embed, self.loop, self.head = nn.Embedding(20, E), Loop(), nn.Linear(D, 2)
-
-        def forward(self, tokens):
-            return self.head(self.loop(self.embed(tokens)))
-
-    found = checked(Whole(), ids(3, 5), target=1, of="loop")
-    assert list(found.biases) == ["head.bias"]
-    assert not found.constants
-
-
 def test_packed_arguments_and_nested_ones():
     class Packed(nn.Module):
         def __init__(self):

@@ -52,9 +52,8 @@ class PlainRun:
             seeded: Whether every run starts them from a seed.
         """
         runs, recorded = TwoRuns(model, (), run, generators, seeded), RecordedNetworks()
-        records = any(
-            isinstance(part, nn.RNNBase) for part in all_modules(model).values()
-        )  # it takes time at every operation
+        parts = all_modules(model).values()
+        records = any(isinstance(part, nn.RNNBase) for part in parts)  # it takes time at every operation
         with named_failures(arguments), recorded if records else nullcontext():
             output = runs.run()
         return cls(model, run, output, recorded, runs)

@@ -15,10 +15,9 @@ from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.held_forward.token_vectors import INTEGERS
 
 __all__ = ["Sources", "source_module"]
-
-INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
 
 class Sources:

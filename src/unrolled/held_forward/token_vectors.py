@@ -21,9 +21,10 @@ from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, ind
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.written_positions import WRITES
 
-__all__ = ["TokenVectors"]
+__all__ = ["INTEGERS", "TokenVectors"]
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+"""The types of token ids."""
 TO_FLOATS = CONVERSIONS | {"tensor", "as_tensor"}
 """Operations that may give integers as floating-point numbers."""
 MIXES = JOINS | frozenset("add sub mul div where pow".split())

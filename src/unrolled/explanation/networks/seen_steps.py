@@ -209,7 +209,8 @@ def _methods(module: nn.Module) -> Iterator[str]:
     kind = type(module)
     if kind.__module__.startswith("torch.") or isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase):
         return
-    if not (all_parameters(module) or all_buffers(module)):
+    # most have one of their own: only others are searched for kept ones
+    if next(module.parameters(), None) is None and not (all_parameters(module) or all_buffers(module)):
         return
     names = dict.fromkeys(name for base in reversed(kind.__mro__) for name in vars(base))
     of_keras = kind.forward.__module__.startswith("keras.")  # which calls ``call``
