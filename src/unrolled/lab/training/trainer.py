@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -271,9 +272,8 @@ class Trainer:
     def _stop(self) -> NoReturn:
         """Write a checkpoint, and raise the exception of the signal."""
         self._save()
-        self.interruption.raise_stop(
-            f"stopped and saved after step {self.state.step}; go on with: unrolled resume {self.folder}"
-        )
+        command = f"unrolled resume {shlex.quote(str(self.folder))}"
+        self.interruption.raise_stop(f"stopped and saved after step {self.state.step}; go on with: {command}")
 
     def _finish(self) -> Run:
         """Evaluate the best weights on test, and write the results."""

@@ -142,8 +142,19 @@ def test_a_signal_from_outside_is_passed_on(store):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(5)
 
-    with pytest.raises(StoppedError, match="stopped between two trainings"):
+    with pytest.raises(StoppedError, match="interrupted; give the same command again to continue"):
         go(Sleeps(run=struck), store, 1.0)
+
+
+@pytest.mark.parametrize("kind", [StoppedError, KeyboardInterrupt])
+def test_the_advice_of_a_training_within_a_trial_is_replaced_by_that_of_the_trial(store, kind):
+    """Its run is not the trial: the trial goes on by its own command."""
+
+    def stop():
+        raise kind("stopped and saved after step 3; go on with: unrolled resume work/run")
+
+    with pytest.raises(kind, match=r"^interrupted; give the same command again to continue$"):
+        go(Sleeps(run=stop), store, 1.0)
 
 
 def test_a_table_says_what_is_left(store):

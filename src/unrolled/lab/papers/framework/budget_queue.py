@@ -159,7 +159,7 @@ def time_limit(seconds: float) -> Iterator[threading.Event]:
         _thread.interrupt_main(signal.SIGTERM)
 
     def stop(_number: int, _frame: FrameType | None) -> None:  # while no training runs, which has its own handler
-        raise StoppedError("stopped between two trainings; run the command again to continue")
+        raise StoppedError("interrupted; give the same command again to continue")
 
     if threading.current_thread() is not threading.main_thread():
         yield time_is_up

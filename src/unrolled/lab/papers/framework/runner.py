@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from unrolled.errors import StoppedError
 from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.result_store import ResultStore, versions
 from unrolled.lab.training.environment import describe_machine
@@ -109,7 +110,7 @@ def run_trial(
             shutil.rmtree(folder, ignore_errors=True)
             return stored
         began, found = clock(), versions()  # at the beginning: a checkout may change while a trial runs
-        values = experiment.run(trial, TrialSetup(folder, data, store.networks, say))
+        values = _run(experiment, trial, TrialSetup(folder, data, store.networks, say))
         result = Result(
             trial=trial,
             values=values,
@@ -124,3 +125,11 @@ def run_trial(
     finally:
         lock.release()
     return result
+
+
+def _run(experiment: Experiment, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
+    """Run a trial; where it is interrupted, say how the trial goes on, not the run of the engine within it."""
+    try:
+        return experiment.run(trial, setup)
+    except (KeyboardInterrupt, StoppedError) as stop:
+        raise type(stop)("interrupted; give the same command again to continue") from None
