@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 
 from unrolled.lab.data.corpus import Classification, Example
+from unrolled.lab.papers.analyses.new_optimisers import NarrowContinuingClassify
 from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.sequence_level_features.sentiment_settings import SentimentSettings, write_components
 from unrolled.lab.papers.sequence_level_features.table2 import SentimentByCell
 
@@ -38,6 +40,13 @@ def test_one_setting_at_a_time_differs_from_those_of_table_2():
             continue
         reference = base[settings["encoder"], settings["seed"]]
         assert {name for name in settings if settings[name] != reference.get(name)} == changed.get(title, set())
+
+
+def test_the_vectors_of_the_later_notebook_are_narrow():
+    task = NarrowContinuingClassify.from_corpus(negation((64, 8, 8)), NarrowContinuingClassify.Architecture())
+    weight = task.build().embedding.weight.detach()
+    assert weight.abs().max() <= 0.1
+    assert float(weight.std()) > 0.05
 
 
 def test_accuracies_of_each_setting_stand_above_the_published_ones():

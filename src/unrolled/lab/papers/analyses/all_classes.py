@@ -1,6 +1,6 @@
 """Relations as the authors' published code of Implicit n-grams learns them: nineteen classes and wide word vectors.
 
-The code makes a new optimiser in every epoch. ``train_by_epochs`` does that, ``train_at_once`` has one for all.
+The code makes a new optimiser in each epoch. ``train_by_epochs`` does that, ``train_at_once`` has one for all.
 
 Source:
     The notebook RNN_relation_classification(semeval2010-8) of https://github.com/richardsun-voyager/inibr, read and not
@@ -10,13 +10,13 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 
 from unrolled.lab.data.corpus import Relations
 from unrolled.lab.papers.analyses.block_weights import BlockWeights
+from unrolled.lab.papers.analyses.new_optimisers import Continuing
 from unrolled.lab.papers.analyses.wide_vectors import WideRelate
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.trial_training import train_task
@@ -31,15 +31,13 @@ if TYPE_CHECKING:
 __all__ = ["AllClasses", "ByPlaces", "NarrowVectors"]
 
 
-class AllClasses(WideRelate):
+class AllClasses(Continuing, WideRelate):
     """Relations with word vectors from N(0, 1), whose best epoch is that of the highest macro F1 over all classes."""
 
     metrics = (
         Metric("all_f1", "macro F1 over all classes of the split or the answers, Other included"),
         *Relate.metrics,
     )
-    begun: Classifier | None = None
-    """The model whose weights the next one starts from."""
 
     def scores(self, truths: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
         """Score the labels over all classes as well."""
@@ -47,39 +45,12 @@ class AllClasses(WideRelate):
 
         return {"all_f1": float(f1_score(truths, answers, average="macro")), **super().scores(truths, answers)}
 
-    def build(self) -> Classifier:
-        """Draw the weights, or copy those of another model."""
-        model = self.draw()
-        if self.begun is not None:
-            model.load_state_dict(self.begun.state_dict())
-        return model
-
-    def draw(self) -> Classifier:
-        """Draw the weights."""
-        return super().build()
-
     @classmethod
     def train_at_once(
         cls, setup: TrialSetup, _: str, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
     ) -> Run:
         """Train with one optimiser, as :func:`~unrolled.lab.papers.framework.trial_training.train_model` does."""
         return train_task(setup, cls.from_corpus(corpus, cls.Architecture(**model)), corpus, training)
-
-    @classmethod
-    def train_by_epochs(
-        cls, setup: TrialSetup, _: str, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
-    ) -> Run:
-        """Train each epoch with a new optimiser, and return the run of the epoch that is best on dev."""
-        task = cls.from_corpus(corpus, cls.Architecture(**model))
-        epochs, best = training["epochs"], None
-        for number in range(1, epochs + 1):
-            settings = {**training, "epochs": 1, "seed": training["seed"] * epochs + number}
-            run = train_task(setup, task, corpus, settings, name=f"epoch {number}")
-            if best is None or run.metrics["dev_all_f1"] > best.metrics["dev_all_f1"]:
-                best = replace(run, metrics={**run.metrics, "best_epoch": number, "epochs": epochs})
-            task.begun = cast("Classifier", run.model)
-        assert best is not None
-        return best
 
 
 class NarrowVectors(AllClasses):
