@@ -156,3 +156,11 @@ def test_it_leaves_the_model_and_refuses_wrong_arguments():
         unrolled.check(model)
     with pytest.raises(UsageError, match="the model is a str"):
         unrolled.check("a model")
+
+
+@pytest.mark.parametrize("wrap", [nn.DataParallel, lambda model: torch.compile(model, backend="eager")])
+def test_a_wrapped_model_costs_what_the_model_in_it_costs(wrap):
+    model = Classifier(nn.GRU).eval()
+    costs, wrapped = ([part.cost for part in unrolled.check(each, ids(1, 5)).parts] for each in (model, wrap(model)))
+    assert wrapped == costs
+    assert all(int(cost.split()[0]) > 0 for cost in costs)

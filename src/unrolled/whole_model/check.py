@@ -16,6 +16,7 @@ from unrolled.explanation.api import explain_batch
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.networks.python_modules import without_wrappers
 from unrolled.explanation.targets.likely_targets import has_classes, likely_targets
 from unrolled.explanation.targets.select_target import Target
 from unrolled.held_forward.all_modules import all_modules
@@ -159,8 +160,9 @@ def _tried(part: CheckedPart, model: nn.Module, call: Callable[[], Iterable[Expl
 
 @contextmanager
 def _counted(model: nn.Module) -> Iterator[list[int]]:
-    """Count the runs of a model."""
+    """Count the runs of a model, or of that in a wrapper, which is what is opened."""
     runs: list[int] = []
+    model = without_wrappers(model)
     if isinstance(model, torch.jit.ScriptModule):
         yield runs
         return

@@ -26,7 +26,7 @@ from unrolled.explanation.networks.written_networks import RecordedCall, recorde
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import ONE_THREAD
 
-__all__ = ["PythonModel", "python_modules"]
+__all__ = ["PythonModel", "python_modules", "without_wrappers"]
 
 WHOLE = "the model"
 COARSE = 0.1
@@ -74,7 +74,7 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
         if not twins.places and not written:
             yield PythonModel(twins.top, twins.of, paths)
             return
-        replaced = [child for _, _, child in twins.places if twins.of[child] is not _inner(child)]
+        replaced = [child for _, _, child in twins.places if twins.of[child] is not without_wrappers(child)]
         with recorded_calls(list(written)) as calls:
             expected = _output(model, args, kwargs) if replaced or written else []
         replaced += twins.add_written(model, calls)
@@ -159,7 +159,7 @@ def _recurs(module: torch.jit.ScriptModule, name: str) -> bool:
 
 def _replacement(name: str, module: nn.Module) -> nn.Module:
     """Return the module inside a wrapper, or the twin of one that is not Python; else the module itself."""
-    inner = _inner(module)
+    inner = without_wrappers(module)
     twin: nn.Module | None = recurrent_twin(inner)
     if twin is None:
         twin = linear_twin(inner)
@@ -181,7 +181,7 @@ def _replacement(name: str, module: nn.Module) -> nn.Module:
     return inner if twin is None else twin
 
 
-def _inner(module: nn.Module) -> nn.Module:
+def without_wrappers(module: nn.Module) -> nn.Module:
     """Take off the wrappers of torch.compile, DataParallel and DistributedDataParallel."""
     while True:
         if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
