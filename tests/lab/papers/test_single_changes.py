@@ -22,6 +22,7 @@ from unrolled.lab.papers.sequence_level_features.negation import NegationScores
 from unrolled.lab.papers.sequence_level_features.negation_settings import NegationSettings
 from unrolled.lab.tasks.classify import Classify
 
+NOTEBOOK = {"vectors", "lr", "batch", "epochs", "clip", "word_dropout", "optimisers"}
 SETTINGS = {
     "nothing": set(),
     "rate 0.002": {"lr"},
@@ -36,7 +37,8 @@ SETTINGS = {
     "vectors from U(-0.1, 0.1), a new optimiser in each epoch": {"vectors", "optimisers"},
     "rate 0.002, a new optimiser in each epoch": {"lr", "optimisers"},
     "rate 0.002, 30 epochs, a new optimiser in each": {"lr", "epochs", "optimisers"},
-    "all settings of the notebook": {"vectors", "lr", "batch", "epochs", "clip", "word_dropout", "optimisers"},
+    "all settings of the notebook": NOTEBOOK,
+    "all settings of the notebook, spectra not normalised": NOTEBOOK | {"spectral"},
     "nothing, three seeds": set(),
     "a new optimiser in each epoch, three seeds": {"optimisers"},
     "the network of the notebook": {"block"},
