@@ -16,6 +16,7 @@ Source:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -160,7 +161,10 @@ def _normalised(results: Sequence[Result], spectral: bool) -> list[Result]:
 
 @torch.no_grad()
 def mean_errors(model: Classifier, split: EncodedTexts) -> dict[str, float]:
-    """Average errors over all states of a split; ``later_zero`` leaves out the first states, which have no error."""
+    """Average errors over all states of a split; ``later_zero`` leaves out the first states, which have no error.
+
+    A sum of n-grams that overflows has no mean error.
+    """
     totals: dict[str, float] = {}
     count, first = 0, 0.0
     rnn = cast("Network", model.encoder)
@@ -176,7 +180,7 @@ def mean_errors(model: Classifier, split: EncodedTexts) -> dict[str, float]:
             for what, values in measured.items():
                 totals[what] = totals.get(what, 0.0) + float(values.double().sum())
         count += int(batch.lengths.sum())
-    means = {what: total / count for what, total in totals.items()}
+    means = {what: total / count for what, total in totals.items() if math.isfinite(total)}
     return {**means, "later_zero": (totals["step_zero"] - first) / (count - len(split))}
 
 
