@@ -215,3 +215,21 @@ def test_a_softmax_beside_the_one_that_is_followed_is_followed_as_well():
     assert all(bool((each.token_scores != 0).all()) for each in found.sequences)
     account = unrolled.account(Mixture().double(), ONE[:1], target=1)
     assert not any("held" in note for note in (*found.notes, *account.notes))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_call_without_rows_counts_for_nothing(kind):
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.head = kind(E, D, batch_first=True), nn.Linear(D, 2)
+
+        def forward(self, series):
+            self.rnn(series[:0])
+            return self.head(self.rnn(series)[0][:, -1])
+
+    torch.manual_seed(0)
+    model, series = Twice().double(), torch.randn(1, 3, E).double()
+    assert abs(unrolled.explain(model, series, target=1).ledger.remainder) < 1e-13
+    assert unrolled.account(model, series, target=1).closes
+    assert all(part.opens for part in unrolled.check(model, series, target=1).parts)

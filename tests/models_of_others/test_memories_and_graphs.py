@@ -200,3 +200,32 @@ def test_a_tree_has_an_account_and_no_n_grams():
     case = MODELS["tree"]
     with pytest.raises(unrolled.UsageError, match=r"unrolled.account"):
         unrolled.explain(case.built(), *case.args, target=1)
+
+
+@pytest.mark.parametrize("begins_with_zeros", [True, False])
+def test_a_step_that_joins_nodes_by_its_state_has_no_n_grams_though_its_first_call_reads_no_state(begins_with_zeros):
+    class Step(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.read, self.keep = nn.Linear(4, 5), nn.Linear(5, 5)
+
+        def forward(self, x, state=None):
+            state = x.new_zeros(len(x), 5) if state is None else state
+            return torch.tanh(self.read(x) + self.keep(state.index_add(0, ENDS[1], state[ENDS[0]])))
+
+    class Graph(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step, self.head = Step(), nn.Linear(5, 2)
+
+        def forward(self, series):
+            state = series.new_zeros(3, 5) if begins_with_zeros else None
+            for x in series[0].unbind(0):
+                state = self.step(x, state)
+            return self.head(state).mean(0, keepdim=True)
+
+    torch.manual_seed(0)
+    model, series = Graph().double(), numbers(1, 4, 3, 4)
+    with pytest.raises(unrolled.UsageError, match=r"the nodes of a graph, use unrolled.account"):
+        unrolled.explain(model, series, target=1)
+    assert unrolled.account(model, series, target=1).closes

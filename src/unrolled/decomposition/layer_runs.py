@@ -108,6 +108,8 @@ def states_parity(
         precision: See :class:`~unrolled.decomposition.parity.Parity`.
         states: What the size of the numbers is measured by; None for the outputs.
     """
+    if not own.numel():  # a model may call its network with no rows
+        return Parity(0.0, 0.0, precision)
     gap = float(layout.blank((_top_outputs(runs, layout) - own).abs()).max())
     largest = [float(layout.blank(each).abs().max()) for each in ((own,) if states is None else states)]
     return Parity(gap, max(largest), precision)

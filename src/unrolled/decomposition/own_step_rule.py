@@ -62,7 +62,7 @@ def held_own_step(held: Held) -> Any:
     ]
     start = torch.cat([each.reshape(batch, -1) for each in first], dim=-1)
     own = torch.cat([each.reshape(batch, -1) for each, _ in parts], dim=-1)
-    cell.rows_apart |= _mixes_rows(call, cell, x.detach(), start.detach(), own)
+    cell.rows_apart |= _mixes_rows(step, cell, x.detach(), start.detach(), own)
     layout = Layout(torch.ones(batch, dtype=torch.int64, device="cpu"), 1)
     _, (final,) = held.mode.run_network(NetworkCall([[cell]], x[None], layout, [start], own[None]))
     columns_of_parts = zip(final.split(cell.part_sizes, -1), parts, strict=True)
@@ -187,18 +187,21 @@ def _with_weights_of_now(call: StepCall) -> Callable[..., Any]:
     return call.function
 
 
-def _mixes_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> bool:
-    """Tell whether the rows of a batch change each other, once for each shape; refuse such a step of several examples.
+def _mixes_rows(step: _Step, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> bool:
+    """Tell whether the rows of a batch change each other; refuse such a step of several examples.
 
-    One that fails on more rows than one is like one that mixes them.
+    It is asked once for each shape and each other argument: a first step may read no state, and another graph may join
+    other rows. A step that fails on more rows than one is like one that mixes them.
     """
-    shape = (x.shape, state.shape, x.dtype)
-    if shape not in call.form.mixes:
+    call = step.call
+    others = tuple((place, tuple(each.reshape(-1).tolist())) for place, each in step.others.items())
+    kind = (x.shape, state.shape, x.dtype, call.places, others)
+    if kind not in call.form.mixes:
         why = _mixed_rows(call, cell, x, state, own)
         if why and len(x) > 1:
             raise call.refusal(why)
-        call.form.mixes[shape] = bool(why)
-    return call.form.mixes[shape]
+        call.form.mixes[kind] = bool(why)
+    return call.form.mixes[kind]
 
 
 @torch.no_grad()
@@ -222,5 +225,8 @@ def _mixed_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
         )
     parity = Parity.of(both, apart, ROUNDING.get(x.dtype, 0.1))
     return (
-        "" if parity.holds else f"a row of the batch changes another one, by {parity.gap:.2g}; explain a batch of one"
+        ""
+        if parity.holds
+        else f"a row of the batch changes another one, by {parity.gap:.2g}; explain a batch of one, or, where the rows "
+        "are no examples, as the nodes of a graph, use unrolled.account"
     )

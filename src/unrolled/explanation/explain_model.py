@@ -17,6 +17,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks
 from unrolled.explanation.networks.python_modules import python_modules
+from unrolled.explanation.notes import constants_note
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
@@ -43,12 +44,18 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
         run = _observed_run(python.model, asked.args, asked.kwargs, seed)
         networks = find_networks(python.model, python.named(rnn), run)
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
+        given = (asked.args, asked.kwargs)
         return Explanations(
             tuple(
-                replace(each, notes=(*python.notes, *kind_note(each.target, python.model), *each.notes))
+                replace(
+                    each,
+                    notes=(
+                        *python.notes, *kind_note(each.target, python.model), *each.notes, *constants_note(each, given),
+                    ),
+                )
                 for each in found
             )
-        )
+        )  # fmt: skip
 
 
 def _explain_python(

@@ -50,10 +50,17 @@ class FeaturesFound:
 
         Raises:
             ShapeError: If the user gave more or fewer names than a step has numbers.
+            UsageError: If the names may be those of numbers that are not shown.
         """
         numbers = self.numbers[first][second] if self.numbers else None
         if numbers is None:
             return replace(found, no_features=self.why or NOT_BY_STEPS)
+        if self.names is not None and numbers.unnamed:
+            raise UsageError(
+                f"features= may name numbers of argument {', '.join(numbers.unnamed)}, which enter several steps and "
+                f"are not shown; those shown are {', '.join(numbers.names)}. Leave features out, or use "
+                "unrolled.account, which shows all"
+            )
         names = (
             numbers.names
             if self.names is None

@@ -12,11 +12,22 @@ from collections.abc import Collection, Iterable, Mapping
 from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, is_coarse, number_notes
 from unrolled.errors import ConvergenceError, StrictError
 from unrolled.expansions.base import Expansion
+from unrolled.explanation.explanation import Explanation
+from unrolled.held_forward.rows import CONSTANTS
 
-__all__ = ["above_movement", "bias_notes", "convergence_notes", "explanation_notes", "limit_note", "refuse_notes"]
+__all__ = [
+    "above_movement",
+    "bias_notes",
+    "constants_note",
+    "convergence_notes",
+    "explanation_notes",
+    "limit_note",
+    "refuse_notes",
+]
 
 NOTED = 1e-3
 """Above this share of the movement, what a remainder or a held result contributes is noted."""
@@ -82,6 +93,19 @@ def bias_notes(
             f"{', '.join(vectors)}; unrolled.account says what each token contributes"
         )
     return tuple(notes)
+
+
+def constants_note(found: Explanation, arguments: object) -> tuple[str, ...]:
+    """Note that constants may be numbers of the arguments, which no rule follows past the networks."""
+    constants = found.biases.get(CONSTANTS, 0.0)
+    if abs(constants) <= NOTED * abs(found.ledger.logit - found.ledger.bias):
+        return ()
+    if not any(each.is_floating_point() and each.dim() > 0 for each in tensors_in(arguments)):
+        return ()
+    return (
+        f"the bias contains constants of {constants:+.2g}; they may be numbers that the model reads past its recurrent "
+        "network: unrolled.account says what each contributes",
+    )
 
 
 def above_movement(parts: Mapping[str, Tensor], movement: Tensor) -> list[str]:

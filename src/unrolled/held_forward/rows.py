@@ -16,7 +16,7 @@ from unrolled.held_forward.all_modules import all_buffers, all_modules, all_para
 from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
 
-__all__ = ["Kind", "Origin", "Row", "Rows"]
+__all__ = ["CONSTANTS", "Kind", "Origin", "Row", "Rows"]
 
 Kind = Literal["token", "category", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
 """A number is an integer of an argument; a category is what a table has at an integer made of one of an argument's
@@ -32,7 +32,9 @@ class Origin(NamedTuple):
     """Of a held result, its number among those of the run that may be followed instead."""
 
 
-_OF_THE_CODE = Origin("constant", "constants")
+CONSTANTS = "constants"
+"""The name of what neither a parameter, a buffer nor an argument has contributed."""
+_OF_THE_CODE = Origin("constant", CONSTANTS)
 
 LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
 

@@ -64,7 +64,14 @@ def numbers_of_steps(
     if placed:
         known = HELD if _holds(rows, linear) else BIASES
         rest_of = known if placed == len(used) and not left_out else OTHER_NUMBERS
-        return [replace(joined_numbers(own), rest_of=rest_of, notes=_notes(rows, used, own)) for own in found]
+        others_left = [rows[place] for place in used if rows[place].name not in {each.name for each in found[0]}]
+        unnamed = tuple(row.name for row in others_left if len(inside) in row.leaf.shape)
+        return [
+            replace(
+                joined_numbers(own, not others_left), rest_of=rest_of, notes=_notes(others_left, own), unnamed=unnamed
+            )
+            for own in found
+        ]
     prefix = bool((inside[1:] <= inside[:-1]).all())
     if len(used) != 1 or not prefix:
         raise (MixedNumbersError(MIXED) if used else NoNumbersError(NOT_BY_STEPS))
@@ -149,13 +156,11 @@ def _part_of(row: Row, contributions: Tensor, index: Tensor) -> ArgumentNumbers:
     return ArgumentNumbers(row.name, values, scores, int((index[:, 0] < 0).sum()))
 
 
-def _notes(rows: Sequence[Row], used: Sequence[int], found: Sequence[ArgumentNumbers]) -> tuple[str, ...]:
+def _notes(others: Sequence[Row], found: Sequence[ArgumentNumbers]) -> tuple[str, ...]:
     """Say which numbers are of no step, and at which steps zeros stand for numbers that the model did not read."""
-    known = {each.name for each in found}
-    others = [rows[place].name for place in used if rows[place].name not in known]
     of_no_step = (
-        f"numbers of argument {', '.join(others)} enter several steps; what they contribute is in the rest of these "
-        "steps, with the biases"
+        f"numbers of argument {', '.join(row.name for row in others)} enter several steps; what they contribute is in "
+        "the rest of these steps, with the biases; unrolled.account shows it by number"
     )
     empty = [
         f"{each.empty} of the steps read no number of argument {each.name}; zeros are shown there"

@@ -31,6 +31,8 @@ class Numbers:
     rest_of: str = BIASES
     """What else contributes at a step."""
     notes: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    """Other arguments that have numbers for each step, which names of features may mean."""
 
     @classmethod
     def mean(cls, members: Sequence[Numbers]) -> Numbers:
@@ -51,8 +53,12 @@ class ArgumentNumbers:
     """The number of steps that read none of it, for which zeros stand."""
 
 
-def joined_numbers(parts: Sequence[ArgumentNumbers]) -> Numbers:
+def joined_numbers(parts: Sequence[ArgumentNumbers], alone: bool = True) -> Numbers:
     """Put the features of several arguments side by side.
+
+    Args:
+        parts: By argument.
+        alone: Whether these are all arguments with numbers; the features of one such argument need not name it.
 
     Raises:
         NoNumbersError: If there are none.
@@ -60,7 +66,7 @@ def joined_numbers(parts: Sequence[ArgumentNumbers]) -> Numbers:
     if not parts:
         raise NoNumbersError(NOT_BY_STEPS)
     names = [
-        f"feature {k}" if len(parts) == 1 else f"{each.name}, feature {k}"
+        f"feature {k}" if alone and len(parts) == 1 else f"{each.name}, feature {k}"
         for each in parts
         for k in range(each.values.shape[1])
     ]

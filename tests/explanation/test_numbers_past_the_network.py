@@ -1,0 +1,92 @@
+"""Numbers that reach the output past the recurrent network, or by several steps, are not given to other numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import StrictError, UsageError
+
+SERIES = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0)).double() + 10
+
+
+class Skips(nn.Module):
+    """Adds the mean of the numbers to the last state, by a factor."""
+
+    def __init__(self, factor):
+        super().__init__()
+        torch.manual_seed(0)
+        self.factor, self.rnn, self.head = factor, nn.LSTM(4, 4, batch_first=True), nn.Linear(4, 2)
+        self.double()
+
+    def forward(self, series):
+        return self.head(self.rnn(series)[0][:, -1] + self.factor * series.mean(1))
+
+
+def test_a_note_says_that_constants_may_be_numbers_read_past_the_network():
+    model = Skips(1.0)
+    found = unrolled.explain(model, SERIES, target=1)
+    past = (model.head.weight[1] @ SERIES.mean(1)[0]).item()
+    assert found.biases["constants"] == pytest.approx(past)
+    (note,) = [note for note in found.notes if "read" in note and "constants" in note]
+    assert "unrolled.account says what each contributes" in note
+    with pytest.raises(StrictError, match="past its recurrent network"):
+        unrolled.explain(model, SERIES, target=1, strict=True)
+    assert "constants" not in unrolled.account(model, SERIES, target=1).constants
+
+
+def test_where_all_numbers_go_through_the_network_there_is_no_such_note():
+    assert not unrolled.explain(Skips(0.0), SERIES, target=1).notes
+
+
+def test_constants_of_a_model_that_reads_no_numbers_are_not_noted():
+    class Shifted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.rnn, self.head = nn.Embedding(9, 4), nn.GRU(4, 4, batch_first=True), nn.Linear(4, 2)
+
+        def forward(self, ids):
+            return self.head(self.rnn(self.embed(ids))[0][:, -1]) + 3.0
+
+    found = unrolled.explain(Shifted(), torch.tensor([[1, 2, 3]]), target=1)
+    assert found.biases["constants"] == pytest.approx(3.0)
+    assert not any("constants" in note for note in found.notes)
+
+
+class LastSeen(nn.Module):
+    """Reads at each step the last number that was seen, and whether it was: a number may enter several steps."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rnn, self.head = nn.GRU(4, 5, batch_first=True), nn.Linear(5, 1)
+        self.double()
+
+    def forward(self, values, seen):
+        last, steps = torch.zeros_like(values[:, 0]), []
+        for step in range(values.shape[1]):
+            last = torch.where(seen[:, step] > 0, values[:, step], last)
+            steps.append(torch.cat([last, seen[:, step]], -1))
+        return self.head(self.rnn(torch.stack(steps, 1))[0][:, -1])
+
+
+def test_names_are_not_given_to_the_numbers_of_another_argument():
+    values = SERIES[:, :, :2]
+    seen = torch.tensor([[[1.0, 1], [0, 1], [0, 0], [1, 0], [0, 1], [1, 1]]]).double()
+    found = unrolled.explain(LastSeen(), values, seen, target=0)
+    assert found.features.names == ("1, feature 0", "1, feature 1")
+    assert any("argument 0 enter several steps" in note for note in found.notes)
+    with pytest.raises(UsageError, match=r"features= may name numbers of argument 0.*unrolled.account"):
+        unrolled.explain(LastSeen(), values, seen, target=0, features=["temperature", "load"])
+
+
+def test_numbers_of_no_step_do_not_stand_in_the_way_of_names():
+    class Beside(LastSeen):
+        def forward(self, values, fixed):
+            steps = fixed[:, None].expand(-1, values.shape[1], -1)
+            return self.head(self.rnn(torch.cat([values, steps], -1))[0][:, -1])
+
+    found = unrolled.explain(Beside(), SERIES[:, :, :2], SERIES[:, 0, 2:], target=0, features=["temperature", "load"])
+    assert found.features.names == ("temperature", "load")

@@ -1,0 +1,32 @@
+"""A target of an account is one number for each example."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import ShapeError
+
+
+class Forecast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = nn.GRU(4, 5, batch_first=True), nn.Linear(5, 6)
+
+    def forward(self, series):
+        return self.head(self.rnn(series)[0][:, -1])
+
+
+def test_several_numbers_an_example_are_refused():
+    with pytest.raises(ShapeError, match=r"the target gave shape \(3, 6\); expected one number an example"):
+        unrolled.account(Forecast(), torch.randn(3, 7, 4), target=lambda output: output)
+
+
+@pytest.mark.parametrize("target", [lambda output: output[:, 2], lambda output: output[:, 2:3]])
+def test_one_number_an_example_is_taken_with_and_without_an_axis_of_one(target):
+    model, series = Forecast().double(), torch.randn(3, 7, 4).double()
+    found = unrolled.account(model, series, target=target)
+    assert torch.allclose(found.output, model(series)[:, 2])
+    assert found.features["0"].shape == (3, 7, 4)
