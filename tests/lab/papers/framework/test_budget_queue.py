@@ -14,6 +14,7 @@ from unrolled.lab.data.text_files import MissingDataError, find_file
 from unrolled.lab.papers.framework.budget_queue import list_jobs, next_job, remaining, run_queue
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
+from unrolled.lab.papers.framework.runner import collect
 
 
 class Sleeps(Experiment):
@@ -187,3 +188,19 @@ def test_a_trial_without_its_data_is_left_out_and_the_others_run(store):
 def test_an_empty_data_folder_is_an_error(store):
     with pytest.raises(MissingDataError, match="nowhere"):
         go(find_nothing(store), store, 9.0)
+
+
+def test_the_seconds_of_a_trial_are_those_of_all_its_runs(store):
+    def stop():
+        time.sleep(0.3)
+        raise StoppedError("stopped")
+
+    for _ in range(2):
+        with pytest.raises(StoppedError):
+            go(Sleeps(run=stop), store, 1.0)
+    experiment = Sleeps()
+    go(experiment, store, 1.0)
+    seconds = {each.trial.label: each.seconds for each in collect(experiment, "day", store)}
+    interrupted = seconds.pop("b, seed 0")
+    assert interrupted >= 0.6  # it slept that long
+    assert all(each < interrupted for each in seconds.values())

@@ -18,6 +18,8 @@ from unrolled.lab.training.run_lock import InUseError, RunLock
 __all__ = ["Progress", "collect", "run_experiment", "run_trial"]
 
 
+_SPENT = "seconds"
+"""The file of a trial's folder that holds how long it ran before it was interrupted."""
 _PAUSE = 1.0  # seconds between two looks at a trial that another process runs
 
 
@@ -99,7 +101,7 @@ def run_trial(
     say: Callable[[str], object] = str,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Result:
-    """Run one trial, or continue it where it was interrupted, and store its result.
+    """Run one trial, or continue it where it was interrupted, and store its result with the seconds of all its runs.
 
     InUseError if another process runs it; what that one has stored in the meantime is returned.
     """
@@ -109,12 +111,16 @@ def run_trial(
         if stored := store.find(experiment, scale, trial):
             shutil.rmtree(folder, ignore_errors=True)
             return stored
+        before, spent = _seconds_before(folder), folder / _SPENT
         began, found = clock(), versions()  # at the beginning: a checkout may change while a trial runs
-        values = _run(experiment, trial, TrialSetup(folder, data, store.networks, say))
+        try:
+            values = _run(experiment, trial, TrialSetup(folder, data, store.networks, say))
+        finally:
+            spent.write_text(f"{before + clock() - began:.1f}", encoding="utf-8")
         result = Result(
             trial=trial,
             values=values,
-            seconds=clock() - began,
+            seconds=before + clock() - began,
             when=datetime.now(UTC).date().isoformat(),
             command=command,
             machine=describe_machine(),
@@ -133,3 +139,11 @@ def _run(experiment: Experiment, trial: Trial, setup: TrialSetup) -> Mapping[str
         return experiment.run(trial, setup)
     except (KeyboardInterrupt, StoppedError) as stop:
         raise type(stop)("interrupted; give the same command again to continue") from None
+
+
+def _seconds_before(folder: Path) -> float:
+    """Return how long a trial ran before; none if a process died while it wrote that."""
+    try:
+        return float((folder / _SPENT).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return 0.0
