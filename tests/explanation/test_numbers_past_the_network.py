@@ -25,7 +25,7 @@ class Skips(nn.Module):
         return self.head(self.rnn(series)[0][:, -1] + self.factor * series.mean(1))
 
 
-def test_a_note_says_that_constants_may_be_numbers_read_past_the_network():
+def test_a_note_says_that_constants_hold_numbers_read_past_the_network():
     model = Skips(1.0)
     found = unrolled.explain(model, SERIES, target=1)
     past = (model.head.weight[1] @ SERIES.mean(1)[0]).item()
@@ -41,8 +41,23 @@ def test_where_all_numbers_go_through_the_network_there_is_no_such_note():
     assert not unrolled.explain(Skips(0.0), SERIES, target=1).notes
 
 
+class Shifted(Skips):
+    """Adds constants of its code, as a forecaster that gives its target its unit again."""
+
+    def __init__(self):
+        super().__init__(0.0)
+
+    def forward(self, series):
+        return 2.0 * self.head(self.rnn(series)[0][:, -1]) + 3.0
+
+
+def test_constants_of_the_code_are_not_noted():
+    found = unrolled.explain(Shifted(), SERIES, target=1, strict=True)
+    assert found.biases["constants"] == pytest.approx(3.0)
+
+
 def test_constants_of_a_model_that_reads_no_numbers_are_not_noted():
-    class Shifted(nn.Module):
+    class Words(nn.Module):
         def __init__(self):
             super().__init__()
             self.embed, self.rnn, self.head = nn.Embedding(9, 4), nn.GRU(4, 4, batch_first=True), nn.Linear(4, 2)
@@ -50,9 +65,18 @@ def test_constants_of_a_model_that_reads_no_numbers_are_not_noted():
         def forward(self, ids):
             return self.head(self.rnn(self.embed(ids))[0][:, -1]) + 3.0
 
-    found = unrolled.explain(Shifted(), torch.tensor([[1, 2, 3]]), target=1)
+    found = unrolled.explain(Words(), torch.tensor([[1, 2, 3]]), target=1)
     assert found.biases["constants"] == pytest.approx(3.0)
     assert not any("constants" in note for note in found.notes)
+
+
+def test_the_model_is_left_as_it_was_by_the_look_past_its_network():
+    model, before = Skips(1.0), {name: value.clone() for name, value in Skips(1.0).state_dict().items()}
+    unrolled.explain(model, SERIES, target=1)
+    assert not model.rnn._forward_hooks
+    assert not SERIES.requires_grad
+    assert all(each.grad is None for each in model.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 class LastSeen(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import nn
@@ -19,6 +19,7 @@ from unrolled.explanation.networks.find_network import FoundNetworks, Named, fin
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import constants_note
 from unrolled.explanation.one_call import explain_one_call
+from unrolled.explanation.past_networks import reads_past
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.output_kind import kind_note
@@ -44,18 +45,21 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
         run = _observed_run(python.model, asked.args, asked.kwargs, seed)
         networks = find_networks(python.model, python.named(rnn), run)
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
-        given = (asked.args, asked.kwargs)
+        named = all_modules(python.model)
+        cut = [named[path] for path in networks.paths]
+        read_past = cache(partial(reads_past, python.model, cut, asked.args, asked.kwargs, seed))
         return Explanations(
             tuple(
                 replace(
                     each,
                     notes=(
-                        *python.notes, *kind_note(each.target, python.model), *each.notes, *constants_note(each, given),
+                        *(*python.notes, *kind_note(each.target, python.model)),
+                        *(*each.notes, *constants_note(each, read_past)),
                     ),
                 )
                 for each in found
             )
-        )  # fmt: skip
+        )
 
 
 def _explain_python(

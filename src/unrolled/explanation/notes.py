@@ -7,12 +7,11 @@ The movement is the output less biases and constants, which is what inputs and i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from torch import Tensor
 
 from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, is_coarse, number_notes
 from unrolled.errors import ConvergenceError, StrictError
 from unrolled.expansions.base import Expansion
@@ -95,16 +94,14 @@ def bias_notes(
     return tuple(notes)
 
 
-def constants_note(found: Explanation, arguments: object) -> tuple[str, ...]:
-    """Note that constants may be numbers of the arguments, which no rule follows past the networks."""
+def constants_note(found: Explanation, read_past: Callable[[], bool]) -> tuple[str, ...]:
+    """Note that constants may be numbers of the arguments, if the model reads some past its networks."""
     constants = found.biases.get(CONSTANTS, 0.0)
-    if abs(constants) <= NOTED * abs(found.ledger.logit - found.ledger.bias):
-        return ()
-    if not any(each.is_floating_point() and each.dim() > 0 for each in tensors_in(arguments)):
+    if abs(constants) <= NOTED * abs(found.ledger.logit - found.ledger.bias) or not read_past():
         return ()
     return (
-        f"the bias contains constants of {constants:+.2g}; they may be numbers that the model reads past its recurrent "
-        "network: unrolled.account says what each contributes",
+        f"the bias contains constants of {constants:+.2g}, and the model reads numbers past its recurrent network: "
+        "unrolled.account says what each contributes",
     )
 
 
