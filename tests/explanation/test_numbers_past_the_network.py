@@ -114,3 +114,55 @@ def test_numbers_of_no_step_do_not_stand_in_the_way_of_names():
 
     found = unrolled.explain(Beside(), SERIES[:, :, :2], SERIES[:, 0, 2:], target=0, features=["temperature", "load"])
     assert found.features.names == ("temperature", "load")
+
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.read, self.keep = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def step(self, x, state):
+        return torch.tanh(self.read(x) + self.keep(state))
+
+
+class BySteps(Skips):
+    """Calls the method of a cell, then adds a constant of its code."""
+
+    def __init__(self):
+        super().__init__(0.0)
+        self.cell = Cell().double()
+
+    def forward(self, series):
+        state = series.new_zeros(len(series), 4)
+        for x in series.unbind(1):
+            state = self.cell.step(x, state)
+        return self.head(state) + 3.0
+
+
+class InPlace(Shifted):
+    def forward(self, series):
+        series[torch.isnan(series)] = 0.0
+        return super().forward(series)
+
+
+@pytest.mark.parametrize("kind", [BySteps, InPlace])
+def test_a_constant_of_the_code_is_no_number_however_the_network_is_called(kind):
+    found = unrolled.explain(kind(), SERIES, target=1)
+    assert found.biases["constants"] == pytest.approx(3.0)
+    assert not any("constants" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("shape", [(1, 6), (6, 2)])
+def test_a_fixed_argument_is_no_series_whatever_its_sizes(shape):
+    class Fixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.rnn, self.head = nn.GRU(2 + shape[1], 5, batch_first=True), nn.Linear(5, 1)
+
+        def forward(self, values, fixed):
+            return self.head(self.rnn(torch.cat([values, fixed[:, None].expand(-1, 6, -1)], -1))[0][:, -1])
+
+    values, fixed = torch.randn(shape[0], 6, 2), torch.randn(shape)
+    for found in unrolled.explain_batch(Fixed(), values, fixed, target=0, features=["temperature", "load"]):
+        assert found.features.names == ("temperature", "load")

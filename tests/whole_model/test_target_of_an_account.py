@@ -24,7 +24,9 @@ def test_several_numbers_an_example_are_refused():
         unrolled.account(Forecast(), torch.randn(3, 7, 4), target=lambda output: output)
 
 
-@pytest.mark.parametrize("target", [lambda output: output[:, 2], lambda output: output[:, 2:3]])
+@pytest.mark.parametrize(
+    "target", [lambda output: output[:, 2], lambda output: output[:, 2:3], lambda output: output[None, :, 2]]
+)
 def test_one_number_an_example_is_taken_with_and_without_an_axis_of_one(target):
     model, series = Forecast().double(), torch.randn(3, 7, 4).double()
     found = unrolled.account(model, series, target=target)

@@ -25,6 +25,9 @@ from unrolled.held_forward.operands import carries
 
 __all__ = ["STEPS"]
 
+_FEW = 1024
+"""Up to so many numbers of another argument are compared."""
+
 STEPS = frozenset({"own_step"})
 """Operations that are steps of the user's own."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
@@ -190,18 +193,26 @@ def _with_weights_of_now(call: StepCall) -> Callable[..., Any]:
 def _mixes_rows(step: _Step, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> bool:
     """Tell whether the rows of a batch change each other; refuse such a step of several examples.
 
-    It is asked once for each shape and each other argument: a first step may read no state, and another graph may join
-    other rows. A step that fails on more rows than one is like one that mixes them.
+    The answer is kept for calls of the same shapes and other arguments: a call that reads no state mixes none, and
+    another graph may join other rows. A step that fails on more rows than one is like one that mixes them.
     """
     call = step.call
-    others = tuple((place, tuple(each.reshape(-1).tolist())) for place, each in step.others.items())
-    kind = (x.shape, state.shape, x.dtype, call.places, others)
+    others = tuple((place, _identity(each)) for place, each in step.others.items())
+    plain = tuple(each for each in call.bound.arguments.values() if isinstance(each, bool | int | float | str | None))
+    kind = (x.shape, state.shape, x.dtype, call.places, others, plain)
     if kind not in call.form.mixes:
         why = _mixed_rows(call, cell, x, state, own)
         if why and len(x) > 1:
             raise call.refusal(why)
         call.form.mixes[kind] = bool(why)
     return call.form.mixes[kind]
+
+
+def _identity(other: Tensor) -> tuple[Any, ...]:
+    """Return what tells another argument from the next one: its numbers, or of many where they lie."""
+    if other.numel() > _FEW:
+        return (other.data_ptr(), other._version, other.shape)
+    return tuple(other.reshape(-1).tolist())
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
+from unrolled.decomposition.nested_tensors import copy_tensors, leaves, rebuilt
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -22,23 +22,34 @@ def reads_past(
     kwargs: Mapping[str, object],
     seed: int | None,
 ) -> bool:
-    """Tell by gradients whether numbers reach the output past these networks; True also where gradients do not tell."""
+    """Tell whether gradients show that numbers reach the output past these networks.
+
+    They show nothing where the model detaches numbers, returns several tensors, or calls a network by another way than
+    its ``forward``.
+    """
     given = copy_tensors((args, dict(kwargs)))
-    numbers = [each.requires_grad_() for each in tensors_in(given) if each.is_floating_point() and each.is_leaf]
-    if not numbers:
+    places = {place: each.requires_grad_() for place, each in leaves(given) if each.is_floating_point()}
+    if not places:
         return False
-    cut = in_this_thread(lambda _module, _inputs, output: copy_tensors(output))
+    given = rebuilt(given, {place: each.clone() for place, each in places.items()})  # a model may change them in place
+    called: set[nn.Module] = set()
+
+    def cut_off(module: nn.Module, _: object, output: object) -> object:
+        called.add(module)
+        return copy_tensors(output)
+
+    cut = in_this_thread(cut_off)
     hooks = [network.register_forward_hook(cut) for network in networks]
     try:
         with preserved(model, seed), torch.enable_grad():
             output = model(*given[0], **given[1])
-        results = [each.sum() for each in tensors_in(output) if each.requires_grad and each.is_floating_point()]
-        if not results:
+        if not isinstance(output, Tensor) or not output.requires_grad or len(called) < len(set(networks)):
             return False
-        total: Tensor = torch.stack([each.to(results[0]) for each in results]).sum()
-        gradients: tuple[Any, ...] = torch.autograd.grad(total, numbers, allow_unused=True)
+        weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device).reshape(output.shape)
+        total = (output * weights.to(output)).sum()  # weighed: the sum of a softmax is a constant
+        gradients: tuple[Any, ...] = torch.autograd.grad(total, [*places.values()], allow_unused=True)
     except Exception:  # a model may fail in any way where its arguments are differentiated
-        return True
+        return False
     finally:
         for hook in hooks:
             hook.remove()

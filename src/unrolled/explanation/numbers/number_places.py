@@ -65,7 +65,8 @@ def numbers_of_steps(
         known = HELD if _holds(rows, linear) else BIASES
         rest_of = known if placed == len(used) and not left_out else OTHER_NUMBERS
         others_left = [rows[place] for place in used if rows[place].name not in {each.name for each in found[0]}]
-        unnamed = tuple(row.name for row in others_left if len(inside) in row.leaf.shape)
+        series = (row for row in others_left if row.leaf.dim() > 2 and len(inside) in row.leaf.shape)
+        unnamed = tuple(row.name for row in series)
         return [
             replace(
                 joined_numbers(own, not others_left), rest_of=rest_of, notes=_notes(others_left, own), unnamed=unnamed

@@ -147,14 +147,17 @@ def test_a_signal_from_outside_is_passed_on(store):
         go(Sleeps(run=struck), store, 1.0)
 
 
-@pytest.mark.parametrize("kind", [StoppedError, KeyboardInterrupt])
-def test_the_advice_of_a_training_within_a_trial_is_replaced_by_that_of_the_trial(store, kind):
-    """Its run is not the trial: the trial goes on by its own command."""
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(StoppedError, "interrupted; give the same command again to continue"), (KeyboardInterrupt, "")],
+)
+def test_the_advice_of_a_training_within_a_trial_is_replaced_by_that_of_the_trial(store, kind, text):
+    """Its run is not the trial: the trial goes on by its own command, which the command line names by itself."""
 
     def stop():
         raise kind("stopped and saved after step 3; go on with: unrolled resume work/run")
 
-    with pytest.raises(kind, match=r"^interrupted; give the same command again to continue$"):
+    with pytest.raises(kind, match=f"^{text}$"):
         go(Sleeps(run=stop), store, 1.0)
 
 

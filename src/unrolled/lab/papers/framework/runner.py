@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ __all__ = ["Progress", "collect", "run_experiment", "run_trial"]
 
 
 _SPENT = "seconds"
-"""The file of a trial's folder that holds how long it ran before it was interrupted."""
+"""The file of a trial's folder that holds how long its runs without a result took; a killed one leaves none."""
 _PAUSE = 1.0  # seconds between two looks at a trial that another process runs
 
 
@@ -116,7 +117,8 @@ def run_trial(
         try:
             values = _run(experiment, trial, TrialSetup(folder, data, store.networks, say))
         finally:
-            spent.write_text(f"{before + clock() - began:.1f}", encoding="utf-8")
+            with suppress(OSError):  # it must not hide why the trial ended
+                spent.write_text(f"{before + clock() - began:.1f}", encoding="utf-8")
         result = Result(
             trial=trial,
             values=values,
@@ -134,11 +136,13 @@ def run_trial(
 
 
 def _run(experiment: Experiment, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
-    """Run a trial; where it is interrupted, say how the trial goes on, not the run of the engine within it."""
+    """Run a trial; where it is interrupted, do not name the run of the engine within it, by which no trial goes on."""
     try:
         return experiment.run(trial, setup)
-    except (KeyboardInterrupt, StoppedError) as stop:
-        raise type(stop)("interrupted; give the same command again to continue") from None
+    except KeyboardInterrupt as stop:  # without a text the command names itself
+        raise type(stop) from None
+    except StoppedError:
+        raise StoppedError("interrupted; give the same command again to continue") from None
 
 
 def _seconds_before(folder: Path) -> float:

@@ -15,7 +15,7 @@ is equal:
 - F1 over all classes: VA-W, VA-EW and MVMA-ME have 8 to 10 points less in ``relations-of-code`` than published, MVMA-G
   and MVMA-L 3 to 5. The authors' code makes a new optimiser in each epoch. So does this part: each epoch is a training
   of its own, which starts from the weights of the one before.
-- A new optimiser does not explain VA-EW and MVMA-ME. Three seeds show how far chance does. The two train from word
+- A new optimiser does not explain VA-EW and MVMA-ME. Three seeds show how much of it is chance. The two train from word
   vectors from U(-0.1, 0.1) as well, from which another network of the notebook starts, and VA-EW at a rate of 0.002,
   that of another notebook.
 - VA-W: the authors' notebook has a network of that kind whose matrices belong to places in blocks of 20 words. Its word
