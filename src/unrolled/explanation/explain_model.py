@@ -48,18 +48,12 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
         named = all_modules(python.model)
         cut = [named[path] for path in networks.paths]
         read_past = cache(partial(reads_past, python.model, cut, asked.args, asked.kwargs, seed))
-        return Explanations(
-            tuple(
-                replace(
-                    each,
-                    notes=(
-                        *(*python.notes, *kind_note(each.target, python.model)),
-                        *(*each.notes, *constants_note(each, read_past)),
-                    ),
-                )
-                for each in found
-            )
-        )
+
+        def noted(each: Explanation) -> Explanation:
+            before, after = kind_note(each.target, python.model), constants_note(each, read_past)
+            return replace(each, notes=(*python.notes, *before, *each.notes, *after))
+
+        return Explanations(tuple(map(noted, found)))
 
 
 def _explain_python(

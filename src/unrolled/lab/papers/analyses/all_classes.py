@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from torch import nn
-
 from unrolled.lab.data.corpus import Relations
 from unrolled.lab.papers.analyses.block_weights import BlockWeights
 from unrolled.lab.papers.analyses.new_optimisers import Continuing
-from unrolled.lab.papers.analyses.wide_vectors import WideRelate
+from unrolled.lab.papers.analyses.wide_vectors import WideRelate, narrowed
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.trial_training import train_task
 from unrolled.lab.tasks.relate import Relate
@@ -58,9 +56,7 @@ class NarrowVectors(AllClasses):
 
     def draw(self) -> Classifier:
         """Draw the weights."""
-        model = super().draw()
-        nn.init.uniform_(cast("nn.Embedding", model.embedding).weight, -0.1, 0.1)
-        return model
+        return narrowed(super().draw())
 
 
 class ByPlaces(NarrowVectors):

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from torch import nn
-
 from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.papers.analyses.wide_vectors import WideClassify
+from unrolled.lab.papers.analyses.wide_vectors import WideClassify, narrowed
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.trial_training import train_task
 from unrolled.lab.tasks.classify import Classify
@@ -78,6 +76,4 @@ class NarrowContinuingClassify(ContinuingClassify):
 
     def draw(self) -> Classifier:
         """Draw the weights."""
-        model = super().draw()
-        nn.init.uniform_(cast("nn.Embedding", model.embedding).weight, -0.1, 0.1)
-        return model
+        return narrowed(super().draw())

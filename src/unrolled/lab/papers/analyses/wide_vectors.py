@@ -1,4 +1,4 @@
-"""Tasks whose word vectors start from N(0, 1), as torch.nn draws them; the library's own tasks draw a tenth of that.
+"""Word vectors that start from N(0, 1), as torch.nn draws them, or from U(-0.1, 0.1); our own tasks draw N(0, 0.01).
 
 Source:
     The published code of Implicit n-grams: https://github.com/richardsun-voyager/inibr.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from torch import nn
+
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.trial_training import train_task
@@ -18,11 +20,9 @@ from unrolled.lab.training.run_folder import Run
 from unrolled.lab.training.text_tasks import TextClassification
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from unrolled.lab.models.classifier import Classifier
 
-__all__ = ["WideClassify", "WideRelate", "train_wide"]
+__all__ = ["WideClassify", "WideRelate", "narrowed", "train_wide"]
 
 
 class WideClassify(Classify):
@@ -51,6 +51,12 @@ def train_wide(
     kind = _WIDE[task]
     built = kind.from_corpus(corpus, kind.Architecture(**model))
     return train_task(setup, built, corpus, {**kind.training_defaults, **training})
+
+
+def narrowed(model: Classifier) -> Classifier:
+    """Draw the word vectors from U(-0.1, 0.1)."""
+    nn.init.uniform_(cast("nn.Embedding", model.embedding).weight, -0.1, 0.1)
+    return model
 
 
 def _widened(model: Classifier) -> Classifier:

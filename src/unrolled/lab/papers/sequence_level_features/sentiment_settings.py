@@ -82,9 +82,7 @@ _CHANGES = {**_ARCHITECTURES, **_VECTORS, **_TRAINING}
 _HOURS = {"batches of 16": 0.25, "all settings of the later notebook": 0.3}
 """Those of a training that takes longer than the others."""
 _MODEL_SETTINGS = ("encoder", "hidden", "embedding", "bidirectional", "pooling", "dropout", "word_dropout")
-_TRAINING_SETTINGS = (
-    "epochs", *ADAGRAD, "batch", "clip", "weight_decay", "freeze_vectors", "seed",
-)  # fmt: skip
+_TRAINING_SETTINGS = ("epochs", *ADAGRAD, "batch", "clip", "weight_decay", "freeze_vectors", "seed")
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 3, "paper": 5}
 
 
