@@ -37,7 +37,7 @@ _NAMED = 100  # names in one message
 def kind_of(value: object) -> str:
     """Name the type of a value with its article: "a Tensor", "an OrderedDict", "an RNN"."""
     name = type(value).__name__
-    spelled = len(name) == 1 or name[:2].isupper()
+    spelled = len(name) == 1 or name[:2].isupper() or name.startswith("nd")  # an n-d array
     return f"an {name}" if name[0].upper() in ("AEFHILMNORSX" if spelled else "AEIO") else f"a {name}"
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from unrolled.decomposition.outputs import Features
-from unrolled.errors import NonFiniteError, UsageError
+from unrolled.errors import UsageError
 from unrolled.report.feature_rows import DRAWN, feature_rows
 from unrolled.report.figure import draw_figure, save_figure
 from unrolled.report.json_records import to_json
@@ -120,13 +120,6 @@ def test_json_holds_the_features(build):
     (record,) = json.loads(to_json([build(STEPS, features=features)]))["accounts"]
     assert record["features"]["scores"] == features.scores.tolist()
     assert json.loads(to_json([build()]))["accounts"][0]["features"] is None
-
-
-def test_numbers_that_are_none_are_refused(build):
-    features = features_of(1)
-    features.values[2] = float("nan")
-    with pytest.raises(NonFiniteError, match="features"):
-        to_text(build(STEPS, features=features))
 
 
 def test_classes_show_the_same_rows(build):

@@ -71,7 +71,7 @@ class Sources:
             opened = self.mode.open(name, value, self._number(name, value))
             return self.mode.vectors.numbers.add(opened) if self._has_masks and _is_mask(value) else opened
         copy = value.detach().clone()
-        if self.opens and value.dtype in INTEGERS:
+        if self.opens and value.dtype in (*INTEGERS, torch.bool):
             numbers = torch.arange(copy.numel(), device=copy.device) + self._number(name, copy)
             self.mode.positions.open(copy, numbers.reshape(copy.shape))
             self.mode.vectors.computed.name_masks(copy)

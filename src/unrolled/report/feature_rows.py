@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +27,15 @@ class FeatureRow:
     scores: Tensor
     """Contribution at each step, shape (time,)."""
     values: Tensor | None = None
-    """The numbers that were read; None for a row that is no single feature."""
+    """The numbers that were read, NaN where one is no number; None for a row that is no single feature."""
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The lowest and the highest number that was read; None if there is none."""
+        if self.values is None:
+            return None
+        read = self.values[self.values.isfinite()].double()
+        return (float(read.min()), float(read.max())) if read.numel() else None
 
 
 def feature_rows(features: Features, by: Features | None = None) -> list[FeatureRow]:
@@ -36,14 +45,17 @@ def feature_rows(features: Features, by: Features | None = None) -> list[Feature
         features: Of one output.
         by: Those whose sizes decide which are drawn by themselves; None for the same.
 
+    The numbers that were read may be NaN: a model that fills in missing values, or masks them, reads such.
+
     Raises:
-        NonFiniteError: If a number is NaN or infinite.
+        NonFiniteError: If a contribution is NaN or infinite.
     """
-    if not all(bool(torch.isfinite(each).all()) for each in (features.values, features.scores, features.rest)):
-        raise NonFiniteError("the features hold NaN or infinity; expected numbers")
+    if not all(bool(torch.isfinite(each).all()) for each in (features.scores, features.rest)):
+        raise NonFiniteError("the contributions of the features hold NaN or infinity; expected numbers")
+    read = features.values.where(features.values.isfinite(), math.nan)
     sizes = (features if by is None else by).scores.abs().sum(dim=0)
     drawn = sorted(sizes.argsort(descending=True)[:DRAWN].tolist())
-    rows = [FeatureRow(features.names[k], features.scores[:, k], features.values[:, k]) for k in drawn]
+    rows = [FeatureRow(features.names[k], features.scores[:, k], read[:, k]) for k in drawn]
     others = len(features.names) - len(drawn)
     if others:
         kept = torch.zeros(len(features.names), dtype=torch.bool, device="cpu")

@@ -13,7 +13,8 @@
         "ledger": {"ngrams", "initial", "bias", "remainder", "logit"},  the first four sum to the fifth,
         "token_scores": [a number a token],     they sum to ledger.ngrams
         "features": null, or {"names", "values", "scores", "rest", "rest_of": what makes the rest};
-                                                a step's scores and rest sum to its token_scores
+                                                a step's scores and rest sum to its token_scores;
+                                                a value is null where the model read NaN or infinity
         "ngrams": [{"start", "stop", "order", "text", "direction", "score", "contribution"}, ...],
                                                 the text of more than 24 tokens is the first and last ten of them
     }, ...]}
@@ -64,7 +65,7 @@ def _features(attribution: Attribution) -> dict[str, object] | None:
         return None
     return {
         "names": list(found.names),
-        "values": found.values.tolist(),
+        "values": [[value if math.isfinite(value) else None for value in step] for step in found.values.tolist()],
         "scores": found.scores.tolist(),
         "rest": found.rest.tolist(),
         "rest_of": found.rest_of,

@@ -217,7 +217,8 @@ function tellMoment(place) {
   }
   const rows = view.line.rows;
   const name = view.line.names[place.row];
-  const read = place.row < series.values.length ? `, read ${series.values[place.row][place.time]}` : "";
+  const value = place.row < series.values.length ? series.values[place.row][place.time] : undefined;
+  const read = value === undefined ? "" : value === null ? ", missing" : `, read ${value}`;
   view.moment.replaceChildren(element("p", {}, element("b", {}, element("bdi", {}, name)), ` at ${current().tokens[place.time]}${read}, contributes `, element("span", { class: "number" }, signed(rows[place.row][place.time]))));
 }
 

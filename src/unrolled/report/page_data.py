@@ -16,7 +16,7 @@ from unrolled.decomposition.attribution import Attribution
 from unrolled.decomposition.contrast import of_output
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.report.colour import limit_of, shared_limit
-from unrolled.report.feature_rows import feature_rows, rows_limit, steps_are_named
+from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit, steps_are_named
 from unrolled.report.formatting import clip, magnitude, minus, share_of, visible
 from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
 from unrolled.report.spans import Quantity, by_span, largest_phrases, rows_by_order
@@ -145,12 +145,19 @@ def _series(attribution: Attribution) -> dict[str, object] | None:
     if attribution.features is None:
         return None
     rows = feature_rows(attribution.features)
-    values = torch.stack([row.values for row in rows if row.values is not None]).double()
     return {
         "names": [clip(visible(row.name), 40) for row in rows],
-        "values": _rounded(values.tolist(), float(values.abs().max())),
+        "values": [_read(row) for row in rows if row.values is not None],
         "named": steps_are_named(attribution),
     }
+
+
+def _read(row: FeatureRow) -> list[float | None]:
+    """Write the numbers that a feature had, each feature rounded by its own size; None where one is missing."""
+    assert row.values is not None
+    low, high = row.ends or (0.0, 0.0)
+    (values,) = _rounded([row.values.tolist()], max(abs(low), abs(high)))
+    return [None if math.isnan(value) else value for value in values]
 
 
 def _feature_scores(attribution: Attribution, first: Attribution) -> dict[str, object] | None:

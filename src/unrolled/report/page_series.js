@@ -103,8 +103,9 @@ class Series {
   }
 
   line(c, row, y, x0, first, last) {
-    const low = Math.min(...row);
-    const high = Math.max(...row);
+    const read = row.filter((value) => value !== null);
+    const low = Math.min(...read);
+    const high = Math.max(...read);
     const place = (value) => y + this.band - 6 - (high > low ? (value - low) / (high - low) : 0.5) * (this.band - 12);
     c.strokeStyle = ink("--line");
     c.lineWidth = 1;
@@ -115,9 +116,17 @@ class Series {
     c.strokeStyle = ink("--ink");
     c.lineWidth = 1.4;
     c.beginPath();
-    for (let t = first; t <= last; t++) c.lineTo(x0 + (t + 0.5) * this.width, place(row[t]));
+    c.fillStyle = ink("--ink");
+    // null is a missing number: the line has a gap there, and a number alone between two gaps is a dot
+    const missing = (t) => t < first || t > last || row[t] === null;
+    for (let t = first; t <= last; t++) {
+      if (missing(t)) continue;
+      const x = x0 + (t + 0.5) * this.width;
+      if (missing(t - 1)) c.moveTo(x, place(row[t]));
+      else c.lineTo(x, place(row[t]));
+      if (missing(t - 1) && missing(t + 1)) c.fillRect(x - 2, place(row[t]) - 2, 4, 4);
+    }
     c.stroke();
-    if (last === first) { c.fillStyle = ink("--ink"); c.fillRect(x0 + (first + 0.5) * this.width - 2, place(row[first]) - 2, 4, 4); }
   }
 
   axis(c, x0, first, last) {

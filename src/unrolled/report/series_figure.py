@@ -37,7 +37,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
 
     Raises:
         UsageError: If matplotlib is missing, there are no features, or the limit is not above zero.
-        NonFiniteError: If a number is NaN or infinite.
+        NonFiniteError: If a contribution is NaN or infinite.
     """
     require_extra("figures", "a figure")
     from unrolled.report.shown_figure import ShownFigure
@@ -77,19 +77,20 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
 
 def _marks(row: FeatureRow) -> list[str]:
     """Write the lowest and the highest number of a series."""
-    assert row.values is not None
-    low, high = float(row.values.min()), float(row.values.max())
-    return [minus(f"{mark:.3g}") for mark in ([low, high] if high > low else [low])]
+    return [minus(f"{mark:.3g}") for mark in _places(row)]
+
+
+def _places(row: FeatureRow) -> list[float]:
+    return sorted(set(row.ends or ()))
 
 
 def _draw_series(axes: Axes, row: FeatureRow, count: int) -> None:
     assert row.values is not None
-    values = row.values.tolist()
-    low, high = min(values), max(values)
-    axes.plot(range(count), values, color=INK, linewidth=1.0, marker="o" if count == 1 else None, markersize=3)
+    # a number between two missing ones has no line
+    alone = count == 1 or bool(row.values.isnan().any())
+    axes.plot(range(count), row.values.tolist(), color=INK, linewidth=1.0, marker="o" if alone else None, markersize=3)
     axes.set_xlim(-0.5, count - 0.5)
-    marks = [low, high] if high > low else [low]
-    axes.set_yticks(marks, _marks(row))
+    axes.set_yticks(_places(row), _marks(row))
     axes.yaxis.tick_right()
     axes.tick_params(labelsize=6, length=0, labelcolor=SOFT)
     axes.set_xticks([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -45,7 +46,7 @@ class Series:
         yield Text(f"▲ ▼ above {limit / 2:g}, + - above {limit / 10:g}, · below", style=_FAINT)
         for row, strip in zip(rows, strips, strict=True):
             if row.values is not None:
-                yield Text(" " * (name + _NUMBER + 2)).append(_bars(row.values, each))
+                yield Text(" " * (name + _NUMBER + 2)).append(_bars(row, each))
             yield _strip(row.name, strip, limit, name)
         yield _strip(_WHOLE, whole, limit, name)
         yield Text(" " * (name + _NUMBER + 2) + self._axis(strips.shape[1]), style=_FAINT)
@@ -74,12 +75,18 @@ def _sums(values: Tensor, each: int) -> Tensor:
     return torch.stack([part.double().sum() for part in values.split(each)])
 
 
-def _bars(values: Tensor, each: int) -> str:
-    """Draw a series as bars from its lowest value to its highest; each cell shows the mean of its steps."""
-    low, high = float(values.min()), float(values.max())
-    means = [float(part.double().mean()) for part in values.split(each)]
+def _bars(row: FeatureRow, each: int) -> str:
+    """Draw a series as bars from its lowest number to its highest; each cell shows the mean of what is read there."""
+    assert row.values is not None
+    return "".join(_bar(float(part.double().nanmean()), row.ends) for part in row.values.split(each))
+
+
+def _bar(mean: float, ends: tuple[float, float] | None) -> str:
+    if ends is None or math.isnan(mean):
+        return " "
+    low, high = ends
     top = len(_BARS) - 1
-    return "".join(_BARS[round(top * (mean - low) / (high - low)) if high > low else top // 2] for mean in means)
+    return _BARS[round(top * (mean - low) / (high - low)) if high > low else top // 2]
 
 
 def _strip(name: str, scores: Tensor, limit: float, width: int) -> Text:

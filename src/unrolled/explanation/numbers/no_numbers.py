@@ -9,6 +9,7 @@ __all__ = [
     "BESIDE_TOKENS",
     "MIXED",
     "NOT_BY_STEPS",
+    "ONLY_INTEGERS",
     "MixedNumbersError",
     "NoNumbersError",
     "not_followed",
@@ -17,6 +18,10 @@ __all__ = [
 
 NOT_BY_STEPS = "no number of an argument reaches the network step by step"
 BESIDE_TOKENS = "the model reads token ids beside numbers; unrolled.account tells what each contributes"
+ONLY_INTEGERS = (
+    "the arguments hold no floating-point numbers; integers and booleans are read as token ids and masks, so pass "
+    "numbers as floating-point tensors"
+)
 MIXED = "numbers of several steps of the arguments enter one step of the network"
 
 
@@ -37,10 +42,10 @@ def not_followed(error: Exception) -> NoNumbersError:
 
 
 def refuse_tokens_only(arguments: object) -> None:
-    """Refuse arguments that hold no tensor of numbers with an axis of time.
+    """Refuse arguments that hold no tensor of floating-point numbers with an axis of time.
 
     Raises:
         NoNumbersError: If they do not.
     """
     if not any(each.is_floating_point() and each.dim() > 0 for each in tensors_in(arguments)):
-        raise NoNumbersError("the model reads token ids, not numbers")
+        raise NoNumbersError(ONLY_INTEGERS)

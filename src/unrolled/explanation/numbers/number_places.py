@@ -62,8 +62,9 @@ def numbers_of_steps(
                 others[index[index >= 0]] = 0.0
             left_out = left_out or bool(others.any())
     if placed:
+        whole = placed == len(used) and not left_out and not _reads_integers(rows, linear)
         known = HELD if _holds(rows, linear) else BIASES
-        rest_of = known if placed == len(used) and not left_out else OTHER_NUMBERS
+        rest_of = known if whole else OTHER_NUMBERS
         others_left = [rows[place] for place in used if rows[place].name not in {each.name for each in found[0]}]
         series = (row for row in others_left if row.leaf.dim() > 2 and len(inside) in row.leaf.shape)
         unnamed = tuple(row.name for row in series)
@@ -137,6 +138,17 @@ def _holds(rows: Sequence[Row], linear: LinearOutput) -> bool:
     """Whether results that are held, or computed of several numbers, contribute."""
     places = [place for place, row in enumerate(rows) if row.kind in ("held", "computed", "mask")]
     return any(linear.gradients[place] is not None and bool(linear.contributions(place).any()) for place in places)
+
+
+def _reads_integers(rows: Sequence[Row], linear: LinearOutput) -> bool:
+    """Whether integers of an argument contribute as numbers, other than those made of an argument of numbers."""
+    arguments = [row for row in rows if row.first >= 0]
+    for place, row in enumerate(rows):
+        if row.kind == "number" and row.positions is not None and linear.gradients[place] is not None:
+            own = torch.stack([row.positions < 0, *(each.holds(row.positions) for each in arguments)]).any(dim=0)
+            if bool(linear.contributions(place)[~own].any()):
+                return True
+    return False
 
 
 def _with_categories(linear: LinearOutput, rows: Sequence[Row], place: int) -> Tensor:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UsageError, kind_of
 
 __all__ = ["named_failures", "runner"]
 
@@ -32,9 +32,17 @@ def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
 
 @contextmanager
 def named_failures(arguments: Iterable[object]) -> Iterator[None]:
-    """Name the input of a model that fails because it is empty."""
+    """Name the input of a model that fails because it is empty, or is no tensor."""
     try:
         yield
+    except (AttributeError, TypeError) as error:
+        for value in arguments:
+            if _is_table(value):
+                raise UsageError(
+                    f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects one, "
+                    "such as torch.tensor(numpy.asarray(x), dtype=torch.float32)"
+                ) from error
+        raise
     except RuntimeError as error:
         for value in arguments:
             if isinstance(value, Tensor) and value.numel() == 0:
@@ -45,3 +53,8 @@ def named_failures(arguments: Iterable[object]) -> Iterator[None]:
         if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
         raise
+
+
+def _is_table(value: object) -> bool:
+    """Whether numbers are given in another form than a tensor: an array, a data frame, nested lists."""
+    return not isinstance(value, Tensor) and (hasattr(value, "__array__") or isinstance(value, list | tuple))
