@@ -147,8 +147,8 @@ def _nothing_reaches(sources: Sources) -> str:
     if computed.of_masks:
         return (
             "the output does not depend on the model's arguments by more than masks, which are held; check the target, "
-            "pass booleans, and integers that are all 0 or 1, as floating-point numbers if they are features, or name a "
-            "submodule with of="
+            "pass booleans, and integers that are all 0 or 1, as floating-point numbers if they are features, or name "
+            "a submodule with of="
         )
     return (
         "the output does not depend on the model's arguments by any operation that carries value, so there is "

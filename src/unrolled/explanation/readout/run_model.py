@@ -39,8 +39,8 @@ def named_failures(arguments: Iterable[object]) -> Iterator[None]:
         for value in arguments:
             if _is_table(value):
                 raise UsageError(
-                    f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects one, "
-                    "such as torch.tensor(numpy.asarray(x), dtype=torch.float32)"
+                    f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
+                    "one, such as torch.tensor(numpy.asarray(x), dtype=torch.float32)"
                 ) from error
         raise
     except RuntimeError as error:

@@ -126,21 +126,21 @@ def alternating(scores: Sequence[Sequence[float]]) -> int:
 
 
 def _scores(results: Sequence[Result]) -> Table:
-    """Tabulate the scores of the first seed as table 1 does."""
+    """Tabulate the mean scores of the adjectives as table 1 does."""
     rows: list[Sequence[str | Number]] = []
     found = {
-        encoder: chosen[0] for encoder in PUBLISHED if (chosen := where(results, encoder=encoder, double_negation=True))
+        encoder: chosen for encoder in PUBLISHED if (chosen := where(results, encoder=encoder, double_negation=True))
     }
     for polarity, (kind, name) in product(ADJECTIVES, enumerate(BEFORE)):
         cells = [
-            Number(result["scores"][expansion][polarity][kind], theirs)
-            for encoder, result in found.items()
+            Number([fmean(each["scores"][expansion][polarity][kind]) for each in chosen], theirs)
+            for encoder, chosen in found.items()
             for expansion, theirs in zip(_EXPANSIONS, (PUBLISHED[encoder][polarity][kind][0], None), strict=True)
         ]
         if cells:
             rows.append((f"{polarity} ({len(ADJECTIVES[polarity])}), {name}", *cells))
     columns = [f"{encoder.upper()}, {name}" for encoder, name in product(found, _EXPANSIONS.values())]
-    title = "Polarity scores, mean ± standard deviation over the adjectives, one network (published, approximation)"
+    title = "Polarity scores, mean over the adjectives, mean ± standard deviation of seeds (published, approximation)"
     return Table(title, ("adjectives", *columns), rows)
 
 

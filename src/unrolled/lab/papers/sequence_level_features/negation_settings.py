@@ -56,6 +56,7 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "all settings of the file": _FILE,
 }
 _EXPANSION = "activation"
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 3, "paper": 3}
 
 
 class NegationSettings(Experiment):
@@ -68,13 +69,13 @@ class NegationSettings(Experiment):
     usual_hours = 0.01
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the changes, with one seed."""
+        """List the changes, seed by seed; a seed draws sentences and weights."""
         return [
             Trial(
-                f"{cell.upper()}, {title}",
-                {"cell": cell, "changed": title, **NEGATION_SIZES[scale], **_BASE, **change, "seed": 0},
+                f"{cell.upper()}, {title}, seed {seed}",
+                {"cell": cell, "changed": title, **NEGATION_SIZES[scale], **_BASE, **change, "seed": seed},
             )
-            for (title, change), cell in product(_CHANGES.items(), PUBLISHED)
+            for seed, (title, change), cell in product(range(_SEEDS[scale]), _CHANGES.items(), PUBLISHED)
         ]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
@@ -108,4 +109,7 @@ def _table(cell: str, results: Sequence[Result]) -> Table:
     theirs = (f"{mean:.2f}" for polarity in ADJECTIVES for mean, _ in PUBLISHED[cell][polarity])
     rows.append(("published", *theirs, "–"))
     columns = ("changed", *groups, "test accuracy, %")
-    return Table(f"{cell.upper()}: mean polarity scores of adjectives by the approximation", columns, rows)
+    title = (
+        f"{cell.upper()}: mean polarity scores of adjectives by the approximation, mean ± standard deviation of seeds"
+    )
+    return Table(title, columns, rows)
