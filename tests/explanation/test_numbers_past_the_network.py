@@ -37,6 +37,36 @@ def test_a_note_says_that_constants_hold_numbers_read_past_the_network():
     assert "constants" not in unrolled.account(model, SERIES, target=1).constants
 
 
+def detached(series):
+    return series.mean(1).detach()
+
+
+def without_gradients(series):
+    with torch.no_grad():
+        return series.mean(1)
+
+
+@torch.no_grad()
+def decorated(series):
+    return series.mean(1)
+
+
+def as_data(series):
+    return series.mean(1).data
+
+
+@pytest.mark.parametrize("read", [detached, without_gradients, decorated, as_data])
+def test_numbers_that_the_model_detaches_are_noted_as_well(read):
+    class Normalises(Skips):
+        def forward(self, series):
+            shift = read(series)
+            return self.head(self.rnn(series - shift[:, None])[0][:, -1] + self.factor * shift)
+
+    assert any("past its recurrent network" in note for note in unrolled.explain(Normalises(1.0), SERIES).notes)
+    assert not any("past its recurrent network" in note for note in unrolled.explain(Normalises(0.0), SERIES).notes)
+    assert torch.is_grad_enabled()
+
+
 def test_where_all_numbers_go_through_the_network_there_is_no_such_note():
     assert not unrolled.explain(Skips(0.0), SERIES, target=1).notes
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from unrolled.decomposition.nested_tensors import copy_tensors, leaves, rebuilt
 from unrolled.decomposition.preserve_model import preserved
+from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["reads_past"]
@@ -24,8 +26,8 @@ def reads_past(
 ) -> bool:
     """Tell whether gradients show that numbers reach the output past these networks.
 
-    They show nothing where the model detaches numbers, returns several tensors, or calls a network by another way than
-    its ``forward``.
+    Numbers that the model detaches count as well. Nothing is shown where it returns several tensors, takes numbers out
+    of tensors, or calls a network by another way than its ``forward``.
     """
     given = copy_tensors((args, dict(kwargs)))
     places = {place: each.requires_grad_() for place, each in leaves(given) if each.is_floating_point()}
@@ -36,12 +38,13 @@ def reads_past(
 
     def cut_off(module: nn.Module, _: object, output: object) -> object:
         called.add(module)
-        return copy_tensors(output)
+        with torch._C.DisableTorchFunction():  # or the copies would not be detached
+            return copy_tensors(output)
 
     cut = in_this_thread(cut_off)
     hooks = [network.register_forward_hook(cut) for network in networks]
     try:
-        with preserved(model, seed), torch.enable_grad():
+        with preserved(model, seed), torch.enable_grad(), _Attached():
             output = model(*given[0], **given[1])
         if not isinstance(output, Tensor) or not output.requires_grad or len(called) < len(set(networks)):
             return False
@@ -54,3 +57,16 @@ def reads_past(
         for hook in hooks:
             hook.remove()
     return any(each is not None and bool(each.any()) for each in gradients)
+
+
+class _Attached(TorchFunctionMode):
+    """Records gradients also where a model detaches what it reads, as layers that normalise a series do."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if name_of(func).name == "detach":
+            return args[0].view_as(args[0])
+        if func is torch._C._set_grad_enabled:  # torch.no_grad()
+            return None
+        return func(*args, **(kwargs or {}))

@@ -29,7 +29,7 @@ In an item's tables our number stands first, the published one in brackets. ± i
 over seeds, or over what the table names; a number without it is of one seed, unless its table says otherwise. Trainings
 that diverged are left out of means. Epochs were chosen on dev, and so were settings unless an item says otherwise; each
 training was measured once on test data."""
-_COLUMNS = ("item", "scale", "trials", "seeds", "number", "published", "ours", "agree", "verdict")
+_COLUMNS = ("item", "scale", "trials", "seeds, at most", "number", "published", "ours", "agree", "verdict")
 
 
 @dataclass(frozen=True)
