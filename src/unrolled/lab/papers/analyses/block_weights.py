@@ -7,9 +7,11 @@ The blocks begin at the first word and cover the whole text. VA-W of the paper, 
 and its contexts reach back m words. The code is a convolution of width and stride m whose results are summed. It leaves
 out a last block that is not full and reads padding like words; here neither is so.
 
+Its tagger, and :class:`PlaceWeights`, do not sum: each word is read alone, c_t = C_{t mod m} x_t.
+
 Source:
-    The class CNNClassifier in the notebook RNN_relation_classification(semeval2010-8) of
-    https://github.com/richardsun-voyager/inibr, read and not run.
+    The class CNNClassifier in the notebook RNN_relation_classification(semeval2010-8), and VAWEncoder in linear_crf.py,
+    of https://github.com/richardsun-voyager/inibr, read and not run.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from torch.nn.functional import linear
 from unrolled.cells.batch_layout import Layout
 from unrolled.composition.base import Encoder
 
-__all__ = ["BlockWeights"]
+__all__ = ["BlockWeights", "PlaceWeights"]
 
 
-class BlockWeights(Encoder):
-    """Sums of word vectors, each multiplied by the matrix of its place in a block.
+class PlaceWeights(Encoder):
+    """Word vectors, each multiplied by the matrix of its place in a block.
 
     Args:
         input_size: Number of features of each word vector.
@@ -40,10 +42,18 @@ class BlockWeights(Encoder):
         nn.init.uniform_(self.weight, -bound, bound)
 
     def encode(self, inputs: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Sum over all words up to each one; the vector of a sequence is the sum of all."""
+        """Multiply each word; the vector of a sequence is that of its last word."""
         weighted = inputs.new_empty(*inputs.shape[:-1], self.output_size)
         block = len(self.weight)
         for place, weight in enumerate(self.weight.unbind()[: len(inputs)]):
             weighted[place::block] = linear(inputs[place::block], weight)
-        contexts = weighted.cumsum(dim=0)
+        return weighted, layout.last(weighted)
+
+
+class BlockWeights(PlaceWeights):
+    """Sums of word vectors, each multiplied by the matrix of its place in a block."""
+
+    def encode(self, inputs: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+        """Sum over all words up to each one; the vector of a sequence is the sum of all."""
+        contexts = super().encode(inputs, layout)[0].cumsum(dim=0)
         return contexts, layout.last(contexts)

@@ -1,0 +1,61 @@
+"""Named entities as the authors' published code of Implicit n-grams learns them.
+
+Word vectors start from N(0, 1), and dropout drops their features only; the tagger of this library drops those of
+contexts as well. The code's VA-W has a matrix for each place in a block, and reads each word alone.
+
+Source:
+    linear_crf.py and the notebook RNN_NER_CRF_IOBES of https://github.com/richardsun-voyager/inibr, read and not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from unrolled.lab.data.corpus import Tagging
+from unrolled.lab.papers.analyses.block_weights import PlaceWeights
+from unrolled.lab.papers.framework.experiment import TrialSetup
+from unrolled.lab.papers.framework.trial_training import train_task
+from unrolled.lab.tasks.tag import Tag
+from unrolled.lab.training.run_folder import Run
+
+if TYPE_CHECKING:
+    from unrolled.composition.vector_additive import VAWEncoder
+    from unrolled.lab.models.tagger import Tagger
+
+__all__ = ["NamesByPlace", "NamesOfCode"]
+
+
+class NamesOfCode(Tag):
+    """Entities by word vectors from N(0, 1), whose features alone are dropped."""
+
+    def build(self) -> Tagger:
+        """Draw the word vectors as torch.nn does, and move dropout to them."""
+        model = super().build()
+        vectors, rate = cast("nn.Embedding", model.embedding), model.dropout.p
+        vectors.reset_parameters()
+        vectors.register_forward_hook(lambda module, _, read: dropout(cast("Tensor", read), rate, module.training))
+        model.dropout = nn.Dropout(0.0)
+        return model
+
+    @classmethod
+    def train(
+        cls, setup: TrialSetup, _: str, corpus: Tagging, model: Mapping[str, Any], training: Mapping[str, Any]
+    ) -> Run:
+        """Train as :func:`~unrolled.lab.papers.framework.trial_training.train_model` does."""
+        return train_task(setup, cls.from_corpus(corpus, cls.Architecture(**model)), corpus, training)
+
+
+class NamesByPlace(NamesOfCode):
+    """The same by the network that the code calls VA-W; a block is the window of VA-W."""
+
+    def build(self) -> Tagger:
+        """Draw the matrices of the places as the code does."""
+        model = super().build()
+        encoder = cast("VAWEncoder", model.encoder)
+        model.encoder = PlaceWeights(encoder.input_size, encoder.output_size, encoder.window)
+        nn.init.uniform_(model.encoder.weight, -0.1, 0.1)
+        return model

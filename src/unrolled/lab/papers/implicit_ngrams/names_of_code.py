@@ -1,0 +1,118 @@
+"""F1 on named entities with the settings of the authors' published code.
+
+The paper states 200 units, vectors of 300 numbers and SGD. The code has 100 units in each direction, word vectors from
+N(0, 1), dropout of 0.5 on them and nowhere else, batches of 32 sentences, and 50 epochs at a rate of 0.01 without
+momentum. Its loss is the sum over a batch, and gradients are clipped at 5. Our loss is the mean, so a rate of 32 x 0.01
+and clipping at 5 / 32 make the same steps. Its VA-W reads each word alone, with one of 20 matrices.
+
+What differs: the code reads the batches of every epoch in the same order, and knows the words of dev and test, whose
+vectors stay as they were drawn; here these words share one such vector. Its random field learns which tags may follow
+one another, and ours knows it. It has no code of MM.
+
+Source:
+    Sun and Lu (2022), Implicit n-grams, table 4, appendix E.3; https://github.com/richardsun-voyager/inibr, the
+    notebook RNN_NER_CRF_IOBES and linear_crf.py, read and not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from unrolled.lab.data.corpus import Tagging
+from unrolled.lab.papers.analyses.names_of_code import NamesByPlace, NamesOfCode
+from unrolled.lab.papers.framework.corpora import load_cached
+from unrolled.lab.papers.framework.experiment import (
+    SCALES,
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+    training_cell,
+    where,
+)
+from unrolled.lab.papers.framework.synthetic_corpora import entities
+from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
+
+__all__ = ["EntitiesOfCode"]
+
+_MODELS = {
+    "MVMA-G": "mvma_g",
+    "GRU": "gru",
+    "MVM-G": "mvm_g",
+    "VA-W": "va_w",
+    "Elman": "rnn",
+    "LSTM": "lstm",
+    "MVMA-L": "mvma_l",
+    "MVM-L": "mvm_l",
+    "VA-EW": "va_ew",
+    "MVMA-E": "mvma_e",
+    "MVMA-ME": "mvma_me",
+    "MVM-E": "mvm_e",
+}
+_SPLITS = ("dev", "test")
+_SIZES: dict[Scale, dict[str, Any]] = {
+    "smoke": {"made_up": True, "hidden": 4, "embedding": 8, "epochs": 1},
+    "cpu": {"hidden": 100, "embedding": 300, "epochs": 5},
+    "day": {"hidden": 100, "embedding": 300, "epochs": 50},
+    "paper": {"hidden": 100, "embedding": 300, "epochs": 50},
+}
+"""Units are those of each direction."""
+_SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
+_MODEL = {"dropout": 0.5, "word_dropout": 0.0, "bidirectional": True, "crf": True, "shapes": 0}
+_BATCH = 32
+_TRAINING = {
+    "optimiser": "sgd", "momentum": 0.0, "lr": 0.01 * _BATCH, "clip": 5.0 / _BATCH, "batch": _BATCH, "patience": 50,
+}  # fmt: skip
+_BLOCK = 20
+_SMALL = (32, 16, 16)
+
+
+class EntitiesOfCode(Experiment):
+    """A trial is one training."""
+
+    name = "implicit-ngrams/names-of-code"
+    title = "F1 on named entities with the settings of the authors' published code"
+    source = "Sun and Lu (2022), Implicit n-grams, table 4, and the authors' code"
+    scales = tuple(SCALES)
+    usual_hours = 0.3
+
+    def trials(self, scale: Scale) -> Sequence[Trial]:
+        """List the models, seed by seed; at scale smoke four of them."""
+        models = [*_MODELS][:4] if scale == "smoke" else [*_MODELS]
+        listed = []
+        for seed, model in product(range(_SEEDS[scale]), models):
+            chosen: dict[str, Any] = {"model": model, **_SIZES[scale], **_MODEL, **_TRAINING, "seed": seed}
+            if model == "VA-W":  # it has no direction
+                chosen |= {"hidden": 2 * chosen["hidden"], "bidirectional": False, "window": _BLOCK}
+            listed.append(Trial(f"{model}, seed {seed}", chosen))
+        return listed
+
+    def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
+        """Train, choose the epoch on dev, measure on test."""
+        chosen = trial.settings
+        corpus = entities(_SMALL) if "made_up" in chosen else load_cached("conll2003", Tagging, setup.data)
+        model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
+        model["encoder"] = _MODELS[chosen["model"]]
+        model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
+        training = {name: chosen[name] for name in ("epochs", *_TRAINING, "seed")}
+        kind = NamesByPlace if "window" in chosen else NamesOfCode
+        return train_and_measure(setup, kind.name, corpus, model, training, train_with=kind.train)
+
+    def report(self, results: Sequence[Result], scale: Scale) -> Report:
+        """Compare F1 of entities with the published one."""
+        rows: list[Sequence[str | Number]] = []
+        for model in PUBLISHED:
+            if chosen := where(results, model=model):
+                published = [each / 100 if each else None for each in PUBLISHED[model][2:]]
+                cells = (
+                    training_cell(chosen, f"{split}_f1", theirs, percent=True)
+                    for split, theirs in zip(_SPLITS, published, strict=True)
+                )
+                rows.append((model, *cells))
+        return Report([Table("F1 of entities, %", ("model", *_SPLITS), rows)])
