@@ -158,6 +158,19 @@ class LinearOutput:
         entries = [self._by_example_axis(place) for place in range(len(self.leaves))]
         return [None if each is None else each.sum(dim=1) for each in entries]
 
+    @cached_property
+    def sizes(self) -> Tensor:
+        """Σ|gradient · value| over all entries of all rows, shape (batch,): the sizes of the numbers that are added up.
+
+        The sum of a row says less: its entries may cancel, and their rounding stays.
+        """
+        total = torch.zeros_like(self.output.detach())
+        for place, gradient in enumerate(self.gradients):
+            if gradient is not None:
+                entries = self._by_example_axis(place) if self.axis_counts_examples else None
+                total += self._sizes_by_examples(place) if entries is None else entries.abs().sum(dim=1)
+        return total
+
     def _by_example_axis(self, place: int) -> Tensor | None:
         """Return the contributions of a row, shape (batch, entries); None if no axis, or several, count examples."""
         gradient, leaf = self.gradients[place], self.leaves[place].detach()
@@ -179,8 +192,17 @@ class LinearOutput:
         examples = self.examples(place)
         if examples is None:
             return self.by_each_example(place).reshape(self.batch, -1).sum(dim=1)
-        values = self.contributions(place).reshape(-1)
-        return values.new_zeros(self.batch).index_add_(0, examples.reshape(-1).clamp_min(0), values)
+        return self._added(self.contributions(place), examples)
+
+    def _sizes_by_examples(self, place: int) -> Tensor:
+        """Sum the sizes of a row's entries by the example that each serves; those that serve several count for each."""
+        sizes, examples = self.contributions(place).abs(), self.examples(place)
+        return sizes.sum().expand(self.batch) if examples is None else self._added(sizes, examples)
+
+    def _added(self, values: Tensor, examples: Tensor) -> Tensor:
+        """Add up the entries of a row by their examples, shape (batch,)."""
+        found = values.new_zeros(self.batch)
+        return found.index_add_(0, examples.reshape(-1).clamp_min(0), values.reshape(-1))
 
 
 def _entries(contributions: Tensor, axis: int) -> Tensor:

@@ -44,6 +44,9 @@ class AccountedOutput:
     cannot be followed to single tokens; each (batch,)."""
     output: Tensor
     """The output of the model, shape (batch,)."""
+    passed: Tensor
+    """Σ|c| over every number that contributed, those of one bias or argument apart, shape (batch,): their rounding is
+    the least that a remainder can be."""
     coarsest: torch.dtype = torch.float64
     """The type of least precision in which the model computed any part of it."""
     axes: Mapping[str, int | None] = field(default_factory=dict)
@@ -104,13 +107,16 @@ class AccountedOutput:
 
         The type is the coarsest in which the model computes. An output that is nearly zero is measured by Σ|c|: by a
         ten-thousandth of it, and by its rounding. No remainder above 1e-3 of the movement closes, unless it is the
-        rounding of the output. False where :attr:`overgrown`.
+        rounding of the output, or the movement is itself no more than the rounding of :attr:`passed`, as that of a
+        window of zeros is. False where :attr:`overgrown`.
         """
         allowed = 1e-9 if self._type == torch.float64 else 1e-4
         finite = torch.finfo(self.output.dtype)
         scale = torch.maximum(self.output.abs(), 1e-4 * self._sizes)
         rounding = torch.maximum(allowed * scale, 4 * torch.finfo(self._type).eps * self._sizes)
         moved = CLOSES * self.movement.abs() + 4 * finite.eps * self.output.abs()
+        of_passed = 4 * finite.eps * self.passed
+        moved = torch.where(self.movement.abs() <= of_passed, of_passed, moved)
         small = self.remainder.abs() <= torch.minimum(rounding, moved) + finite.tiny
         return bool(small.all()) and not self.overgrown
 
@@ -176,6 +182,7 @@ class AccountedOutput:
             biases=of_batch(self.biases),
             constants=of_batch(self.constants),
             output=self.output[place : place + 1],
+            passed=self.passed[place : place + 1],
             words=self.words[place : place + 1],
         )
         others = (note for note in self.notes if note not in self.cancellation_notes)

@@ -34,6 +34,8 @@ class Contributions:
     initial: Tensor | float = 0.0
     biases: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
+    passed: Tensor | float = 0.0
+    """Σ|c| over every number that contributed, those of one bias or argument apart, shape (batch,)."""
     coarsest: torch.dtype = torch.float64
     """The type of least precision in which value was computed."""
     recurrent: bool = True
@@ -67,6 +69,7 @@ class Contributions:
             initial=sum(each.initial for each in found) / len(found),
             biases=each_mean([each.biases for each in found]),
             constants=each_mean([each.constants for each in found]),
+            passed=sum(each.passed for each in found) / len(found),
             by_quadrature=any(each.by_quadrature for each in found),
         )
 
@@ -110,6 +113,7 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             if order is not None and name not in numbers:
                 found.orders[name] = order
     _add_constants(found, linear, rows)
+    found.passed = linear.sizes
     found.held = linear.held_by_themselves(rows)
     found.left = tuple(sources.mode.vectors.left.tables)
     return found
