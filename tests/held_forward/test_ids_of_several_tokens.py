@@ -144,7 +144,6 @@ PYTHON = {
     "item": lambda m, ids: torch.stack([m.table.weight[row[0].item(), :] for row in ids]),
     "tolist": lambda m, ids: torch.stack([m.table.weight[row[0]] for row in ids.tolist()]),
     "and back": lambda m, ids: m.table(torch.tensor([int(row[0]) for row in ids])),
-    "numpy and back": lambda m, ids: m.table(torch.from_numpy(ids.numpy()[:, 0].copy())),
 }
 
 

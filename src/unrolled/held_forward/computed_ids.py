@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import Operation
-from unrolled.held_forward.python_values import FROM_PYTHON, LISTS_TO_PYTHON
+from unrolled.held_forward.python_values import FROM_PYTHON, LISTS_TO_PYTHON, TO_NUMPY
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -54,6 +54,8 @@ class ComputedIds:
         self._made: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self._in_python = ""
         """The operation that gave ids to Python last."""
+        self._in_numpy = ""
+        """The operation that gave ids to numpy last."""
 
     def of(self, value: object) -> Made | None:
         """Return how integers were made of token ids; None if they were not, or belong to one token each."""
@@ -69,6 +71,18 @@ class ComputedIds:
         """Remember integers that an operation made of numbers, as rounding them does."""
         if isinstance(result, Tensor) and not result.is_floating_point() and result.dtype != torch.bool:
             self._mark(result, Made(operation.name, False))
+
+    def take_back(self, given: Sequence[Tensor]) -> None:
+        """Remember integers in the memory of numpy that an operation reads, after ids went there.
+
+        No mode meets ``torch.from_numpy``. What numpy computes may be made of any ids, so no token has it.
+        """
+        if not self._in_numpy:
+            return
+        for each in given:
+            known = each in self.positions or each in self._made
+            if not known and _is_of_numpy(each) and self.rows.origin(each).kind == "constant":  # and so is no buffer
+                self._mark(each, Made(self._in_numpy, False))
 
     def how(self, operation: Operation, args: tuple[Any, ...], given: Sequence[Tensor]) -> Made | None:
         """Return how an operation uses token ids, if its results are of several; None if there are none in it."""
@@ -87,6 +101,7 @@ class ComputedIds:
         """Remember the results of an operation, of which no position is known; tell whether they have a name."""
         if operation.name in LISTS_TO_PYTHON and not made.of_masks:
             self._in_python = operation.name
+            self._in_numpy = operation.name if operation.name in TO_NUMPY else self._in_numpy
         changed = args[0] if operation.writes else None
         results = [*(result if isinstance(result, tuple | list) else (result,)), changed]
         results.append(changed._base if isinstance(changed, Tensor) else None)
@@ -111,6 +126,13 @@ def operands_read(operation: Operation, given: Sequence[Tensor]) -> Sequence[Ten
     if operation.name == "new_tensor":
         return given[1:]
     return given[:1] if operation.name in OF_FIRST else given
+
+
+def _is_of_numpy(value: Tensor) -> bool:
+    """Whether these are integers in memory that another library gave to torch, which torch cannot resize."""
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool or value.layout != torch.strided:
+        return False
+    return not value.untyped_storage().resizable()
 
 
 def _has_integers(value: Any) -> bool:

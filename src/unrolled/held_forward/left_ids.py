@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import Operation
-from unrolled.held_forward.python_values import FROM_PYTHON, TO_PYTHON
+from unrolled.held_forward.python_values import FROM_PYTHON, TO_NUMPY, TO_PYTHON
 from unrolled.held_forward.rows import Rows
 
 __all__ = ["LeftIds"]
@@ -25,7 +25,7 @@ class LeftIds:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._numbers: set[int] = set()
-        self._to_numpy = False  # what comes back from numpy is met by no mode
+        self._to_numpy = False  # no mode meets what torch.LongTensor makes of a list
         self._returned: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
         self.tables: dict[str, None] = {}
         """Their names."""
@@ -34,7 +34,7 @@ class LeftIds:
         """Follow an operation on what carries no value."""
         if operation.name in TO_PYTHON and not args[0].is_floating_point() and args[0].dtype != torch.bool:
             self._numbers.update(torch.as_tensor(result, device="cpu").reshape(-1).tolist())
-            self._to_numpy = self._to_numpy or operation.name in ("numpy", "__array__")
+            self._to_numpy = self._to_numpy or operation.name in TO_NUMPY
         elif not self._numbers:
             return
         elif operation.name in FROM_PYTHON:

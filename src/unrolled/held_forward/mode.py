@@ -133,6 +133,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
             return func(*args)  # what a tensor is: its shape, its type
         refuse_transforms(operation)
         args, options, given = self._as_met(operation, args, options)
+        self.vectors.computed.take_back(given)
         valued = [each for each in given if carries(each)]
         if not valued and operation.name not in self.begins_value:
             return self._without_value(func, operation, args, options, given)

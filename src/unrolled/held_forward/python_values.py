@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["FROM_PYTHON", "LISTS_TO_PYTHON", "TO_PYTHON"]
+__all__ = ["FROM_PYTHON", "LISTS_TO_PYTHON", "TO_NUMPY", "TO_PYTHON"]
 
-LISTS_TO_PYTHON = frozenset({"tolist", "numpy", "__array__"})
+TO_NUMPY = frozenset({"numpy", "__array__"})
+"""Operations that give numpy what a tensor holds."""
+LISTS_TO_PYTHON = TO_NUMPY | {"tolist"}
 """Operations that give Python many numbers at once."""
 TO_PYTHON = LISTS_TO_PYTHON | frozenset("item __float__ __int__ __index__ __complex__".split())
 """Operations that give Python numbers."""
