@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+from torch import Tensor
 
 from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError
-from unrolled.explanation.tokens.token_names import PADDING, Tokens, padded_words, word_rows
+from unrolled.explanation.tokens.token_names import Tokens, padded_words, word_rows
 from unrolled.whole_model.contributions import Contributions
 from unrolled.whole_model.example_axis import rows_by_example
 
@@ -59,16 +61,36 @@ def _rename(texts: dict[str, list[list[str]]], words: list[list[str]], free: Seq
 
 def _steps(tokens: Tokens, means: Contributions, batch: int) -> tuple[tuple[str, ...], ...]:
     """Return the names of the steps of each example: as given, else ``x0``, ``x1``, … of the longest argument."""
-    counts = {_steps_of(part.shape, means.axes[name]) for name, part in means.features.items()}
+    sizes = _sizes_of_steps(means, batch)
     if tokens is None:
-        longest = tuple(f"x{step}" for step in range(max(counts, default=0)))
+        longest = tuple(f"x{step}" for step in range(max(sizes, default=0)))
         return (longest,) * batch if longest else ()
     rows = word_rows(tokens, batch)
-    for row in rows:
-        if not any(len(row) <= count for count in counts):
-            raise ShapeError(f"{len(row)} tokens for numbers of {max(counts, default=0)} steps; expected one for each")
-    most = min(count for count in counts if all(len(row) <= count for row in rows))
-    return tuple((*row, *[PADDING] * (most - len(row))) for row in rows)
+    for count, by_example in sorted(sizes.items()):
+        free = ({step for step, size in enumerate(steps) if not size} for steps in by_example.tolist())
+        named = [padded_words(row, count, unmoved) for row, unmoved in zip(rows, free, strict=True)]
+        padded = [row for row in named if row is not None]
+        if len(padded) == batch:
+            return tuple(map(tuple, padded))
+    raise _steps_without_name(rows, sizes)
+
+
+def _sizes_of_steps(means: Contributions, batch: int) -> dict[int, Tensor]:
+    """Return what the steps contribute, sizes added up, shape (batch, steps), by the number of steps of an argument."""
+    sizes: dict[int, Tensor] = {}
+    for name, part in means.features.items():
+        axis = means.axes[name]
+        if count := _steps_of(part.shape, axis):
+            own = rows_by_example(part, axis, batch).reshape(batch, count, -1).abs().sum(dim=-1)
+            sizes[count] = sizes[count] + own if count in sizes else own
+    return sizes
+
+
+def _steps_without_name(rows: list[list[str]], counts: Collection[int]) -> ShapeError:
+    """Say how many names an example has, and how many it needs."""
+    names = next((len(row) for row in rows if len(row) not in counts), len(rows[0]))
+    steps = min((count for count in counts if count > names), default=max(counts, default=0))
+    return ShapeError(f"{names} tokens for numbers of {steps} steps; expected one for each that is not padding")
 
 
 def _steps_of(shape: Sequence[int], axis: int | None) -> int:

@@ -1,0 +1,68 @@
+"""The names of steps: one for each step that contributes; padding, last or first, needs none."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import ShapeError
+
+PAD = "‹pad›"
+
+
+class Series(nn.Module):
+    """Reads the steps of a series that are no padding, and a second series of other length if there is one."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.beside = nn.GRU(2, 4, bias=False, batch_first=True), nn.Linear(2, 4, bias=False)
+        self.head = nn.Linear(4, 2)
+        self.double()
+
+    def forward(self, series, real, *others):
+        read = (self.rnn(series)[0] * real[..., None]).sum(1)
+        return self.head(sum((self.beside(other).sum(1) for other in others), read))
+
+
+def series_of(*lengths, steps=5):
+    real = (torch.arange(steps) < torch.tensor(lengths)[:, None]).double()
+    return torch.randn(len(lengths), steps, 2).double(), real
+
+
+@pytest.mark.parametrize("names", [list("ab"), list("abcd"), []])
+def test_fewer_names_than_steps_are_refused(names):
+    series, real = series_of(5)
+    with pytest.raises(ShapeError, match=rf"{len(names)} tokens for numbers of 5 steps; expected one for each that is"):
+        unrolled.account(Series(), series, real, target=0, tokens=names)
+    found = unrolled.account(Series(), series, real, target=0, tokens=list("abcde"))  # the control
+    assert found.words == (tuple("abcde"),)
+
+
+def test_steps_that_contribute_nothing_need_no_name_in_a_batch_of_different_lengths():
+    series, real = series_of(3, 5)
+    found = unrolled.account(Series(), series, real, target=0, tokens=[list("abc"), list("abcde")])
+    assert found.words == (("a", "b", "c", PAD, PAD), tuple("abcde"))
+    with pytest.raises(ShapeError, match="2 tokens for numbers of 5 steps"):
+        unrolled.account(Series(), series, real, target=0, tokens=[list("ab"), list("abcde")])
+
+
+def test_padding_in_front_needs_no_name_either():
+    series, real = series_of(3)
+    found = unrolled.account(
+        Series(), series.flip(1) * real.flip(1)[..., None], real.flip(1), target=0, tokens="a b c".split()
+    )
+    assert found.words == ((PAD, PAD, "a", "b", "c"),)
+
+
+def test_the_names_are_those_of_the_series_that_they_fit():
+    series, real = series_of(5, 5)
+    other = torch.randn(2, 8, 2).double()
+    for steps in (5, 8):
+        names = [f"day {step}" for step in range(steps)]
+        assert (
+            unrolled.account(Series(), series, real, other, target=0, tokens=[names] * 2).words == (tuple(names),) * 2
+        )
+    with pytest.raises(ShapeError, match="7 tokens for numbers of 8 steps"):
+        unrolled.account(Series(), series, real, other, target=0, tokens=[list("abcdefg")] * 2)
