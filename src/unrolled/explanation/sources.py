@@ -19,6 +19,9 @@ from unrolled.held_forward.token_vectors import INTEGERS
 
 __all__ = ["Sources", "source_module"]
 
+_MASKED = -1e4
+"""Models add this, the lowest number of a type or minus infinity to scores that are not to count."""
+
 
 class Sources:
     """Opens the arguments of one call, and knows which tokens are whose.
@@ -34,6 +37,8 @@ class Sources:
         """For each argument: the number of its first entry, and its shape."""
         self.unread: list[str] = []
         """Arguments that are not searched for tensors, each with its type."""
+        self.masks: set[str] = set()
+        """Floating-point arguments that are masks: they multiply by zero or one, or add zero or minus infinity."""
         self._count = 0
         self._has_masks = False
 
@@ -68,8 +73,10 @@ class Sources:
         if value.is_floating_point():
             if not self.opens:
                 return value.detach().clone()
-            opened = self.mode.open(name, value, self._number(name, value))
-            return self.mode.vectors.numbers.add(opened) if self._has_masks and _is_mask(value) else opened
+            opened, multiplies = self.mode.open(name, value, self._number(name, value)), _is_mask(value)
+            if self._has_masks and (multiplies or _is_mask_of_scores(value)):
+                self.masks.add(name)
+            return self.mode.vectors.numbers.add(opened) if self._has_masks and multiplies else opened
         copy = value.detach().clone()
         if self.opens and value.dtype in (*INTEGERS, torch.bool):
             numbers = torch.arange(copy.numel(), device=copy.device) + self._number(name, copy)
@@ -86,6 +93,11 @@ class Sources:
 
 def _is_mask(value: Tensor) -> bool:
     return not value.is_complex() and value.layout == torch.strided and bool(((value == 0) | (value == 1)).all())
+
+
+def _is_mask_of_scores(value: Tensor) -> bool:
+    """Whether numbers are zero, or so low that a softmax of what they are added to is zero."""
+    return value.layout == torch.strided and bool(((value == 0) | (value <= _MASKED)).all())
 
 
 @contextmanager

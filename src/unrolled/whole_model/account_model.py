@@ -19,6 +19,7 @@ from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.account_request import AccountRequest
+from unrolled.whole_model.behind_held import behind_held
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.held_run import HeldRun, HeldRunsOf
 from unrolled.whole_model.notes import notes_of
@@ -53,7 +54,8 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
             parts, _, of_held = follow_if_held_only(partial(held.run, member), _collected)
             found.append(parts)
             of_target = (*parts.of_run, *of_held)
-    means = Contributions.mean(found)
+        means = Contributions.mean(found)
+        behind = behind_held(model, args, kwargs, target.select, means.unread)
     result = Account(
         target=target.name,
         expansion=str(asked.expansion),
@@ -74,7 +76,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     )
     if not torch.isfinite(result.remainder).all():
         raise NonFiniteError.overflow("the contributions")
-    told = notes_of(result, means.computed, means.left)
+    told = notes_of(result, means.computed, means.left, behind)
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
 
 

@@ -12,11 +12,9 @@ from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
+from unrolled.whole_model.behind_held import INPUTS, opened_arguments, read_arguments
 
 __all__ = ["Contributions", "collect"]
-
-INPUTS = ("token", "category", "feature")
-"""The kinds of rows that are made of arguments, whatever else is."""
 
 
 @dataclass
@@ -48,6 +46,8 @@ class Contributions:
     """What the target is, and what the run's recurrent networks leave out."""
     left: tuple[str, ...] = ()
     """The tables that are read at numbers which left torch as ids."""
+    unread: frozenset[str] = frozenset()
+    """The arguments that are no masks, and of whose rows the output reads none."""
     computed: tuple[str, ...] = ()
     """Of the constants, those that the model makes of ids which cannot be followed to single tokens."""
 
@@ -70,6 +70,7 @@ class Contributions:
             biases=each_mean([each.biases for each in found]),
             constants=each_mean([each.constants for each in found]),
             passed=sum(each.passed for each in found) / len(found),
+            unread=frozenset.intersection(*(each.unread for each in found)),
             by_quadrature=any(each.by_quadrature for each in found),
         )
 
@@ -115,6 +116,8 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     _add_constants(found, linear, rows)
     found.passed = linear.sizes
     found.held = linear.held_by_themselves(rows)
+    opened, read = opened_arguments(rows, sources), read_arguments(rows, linear.gradients, sources)
+    found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read
     found.left = tuple(sources.mode.vectors.left.tables)
     return found
 

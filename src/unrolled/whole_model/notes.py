@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import torch
 
@@ -12,13 +12,16 @@ from unrolled.whole_model.accounted_output import AccountedOutput
 __all__ = ["notes_of"]
 
 
-def notes_of(result: AccountedOutput, computed: Collection[str] = (), left: Collection[str] = ()) -> tuple[str, ...]:
+def notes_of(
+    result: AccountedOutput, computed: Collection[str] = (), left: Collection[str] = (), behind: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Say what limits an account.
 
     Args:
         result: The account.
         computed: The names of its constants that the model makes of ids which cannot be followed to single tokens.
         left: The tables that it reads at Python's numbers after ids became such.
+        behind: The arguments that reach the output only through factors that are held.
     """
     notes, remedy = [], _remedy(result)
     worst = float(result.remainder.abs().max())
@@ -49,6 +52,13 @@ def notes_of(result: AccountedOutput, computed: Collection[str] = (), left: Coll
         notes.append(
             f"the model makes ids numbers of Python and reads {', '.join(sorted(left))} at such numbers: if these are "
             "ids, what their rows contribute is among the biases and not at their tokens; index the table with a tensor"
+        )
+    if behind:
+        one = len(behind) == 1
+        subject = f"argument {behind[0]} enters" if one else f"arguments {', '.join(behind)} enter"
+        notes.append(
+            f"{subject} only through factors that are held, so the output is credited to what these factors multiply; "
+            f"change {'it' if one else 'them'} and run the model to see the effect"
         )
     held = {name: value for name, value in result.constants.items() if name not in ("constants", *computed)}
     if large := above_movement(held, result.movement):

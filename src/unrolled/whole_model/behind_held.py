@@ -1,0 +1,87 @@
+"""Arguments that reach an output only through results that are held: no row of an account is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.explanation.sources import Sources
+from unrolled.held_forward.differentiated import Differentiated
+from unrolled.held_forward.rows import Row, Rows
+
+__all__ = ["INPUTS", "behind_held", "opened_arguments", "read_arguments"]
+
+INPUTS = ("token", "category", "feature")
+"""The kinds of rows that are made of arguments, whatever else is. Integers that are used as numbers are not among them:
+beside other value they are masks or counts."""
+
+
+def opened_arguments(rows: Sequence[Row], sources: Sources) -> frozenset[str]:
+    """Return the arguments that rows were made of."""
+    return _arguments(((row, row.positions) for row in rows), sources)
+
+
+def read_arguments(rows: Sequence[Row], gradients: Sequence[Tensor | None], sources: Sources) -> frozenset[str]:
+    """Return the arguments that some rows were made of whose gradients are not zero."""
+    read: list[tuple[Row, Tensor | None]] = []
+    for row, gradient in zip(rows, gradients, strict=True):
+        if gradient is not None and bool(gradient.any()):
+            read.append((row, None if row.positions is None else row.positions[gradient[..., 0] != 0]))
+    return _arguments(read, sources)
+
+
+def _arguments(rows: Iterable[tuple[Row, Tensor | None]], sources: Sources) -> frozenset[str]:
+    """Return the arguments of rows, by their names, or by the numbers of their entries."""
+    found: set[str] = set()
+    for row, numbers in rows:
+        if row.kind not in INPUTS:
+            continue
+        if numbers is None:
+            found.add(row.name)
+        else:
+            found.update(name for name, entries in sources.entries.items() if _any_of(numbers, *entries))
+    return frozenset(found)
+
+
+def behind_held(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    select: Callable[[Any], Tensor],
+    suspects: Collection[str],
+) -> tuple[str, ...]:
+    """Return the arguments that the output depends on, of those that no row of its account is read of.
+
+    The gradients of a run as it is tell. They tell nothing where that run cannot be differentiated.
+
+    Args:
+        model: The model, each of whose runs starts from the same state.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+        select: From what it returns to one number for each example.
+        suspects: The names of the arguments of whose rows the account reads none.
+    """
+    if not suspects:
+        return ()
+    mode = Differentiated(Rows(model))
+    sources = Sources(mode, opens=True)
+    given, named = sources.open_call(args, kwargs)
+    try:
+        with torch.enable_grad(), mode:
+            output = select(model(*given, **named))
+        weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device)  # the sum of a softmax is a constant
+        total = (output.reshape(-1) * weights.to(output.dtype)).sum()
+        rows = mode.rows.rows
+        gradients: Sequence[Any] = torch.autograd.grad(total, [row.leaf for row in rows], allow_unused=True)
+    except Exception:  # a model may fail in any way where its operations are differentiated
+        return ()
+    read = read_arguments(rows, gradients, sources)
+    return tuple(name for name in sources.entries if name in read and name in suspects)
+
+
+def _any_of(numbers: Tensor, first: int, shape: torch.Size) -> bool:
+    """Whether any of some numbers is that of an entry of an argument."""
+    return bool(((numbers >= first) & (numbers < first + shape.numel())).any())

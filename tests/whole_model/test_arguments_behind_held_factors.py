@@ -1,0 +1,141 @@
+"""An argument that reaches the output only through factors that are held has no part of it, and a note says so."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import unrolled
+from unrolled.errors import StrictError
+
+SERIES = torch.linspace(-1.0, 1.0, 20).view(2, 5, 2).double()
+SCALE = torch.tensor([[1.5], [2.5]]).double()
+ONE, OTHER = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7, 1, 2], [3, 5, 8]])
+HELD = "only through factors that are held"
+
+
+class Mean(nn.Module):
+    """The mean of a negative binomial distribution: of a network's states, in the unit of another argument."""
+
+    def __init__(self, read):
+        super().__init__()
+        self.rnn, self.head, self.read = nn.GRU(2, 4, batch_first=True), nn.Linear(4, 1), read
+        self.double()
+
+    def forward(self, series, *others):
+        return self.read(self.head(self.rnn(series)[0].mean(1)), *others)
+
+
+class Texts(nn.Module):
+    """Reads two texts; one vector of each token."""
+
+    def __init__(self, read):
+        super().__init__()
+        self.one, self.other, self.head, self.read = nn.Embedding(9, 4), nn.Embedding(9, 4), nn.Linear(4, 2), read
+        self.double()
+
+    def forward(self, one, other):
+        return self.head(self.read(self.one(one), self.other(other)))
+
+
+def notes(model, *args, **options):
+    return [note for note in unrolled.account(model, *args, target=0, **options).notes if HELD in note]
+
+
+BEHIND = {
+    "an exponential": (lambda read, scale: torch.exp(read) * scale, "0"),
+    "a variance": (lambda read, scale: read.var(dim=0) * scale, "0"),
+    "the factor of a content": (lambda read, scale: F.softplus(read) * scale.exp(), "1"),
+    "a divisor": (lambda read, scale: read / scale, "1"),
+}
+
+
+@pytest.mark.parametrize("way", BEHIND)
+@pytest.mark.parametrize("expansion", ["secant", "shares", "mean(operating, gates)"])
+def test_an_argument_behind_a_held_factor_is_noted(way, expansion):
+    read, name = BEHIND[way]
+    found = unrolled.account(Mean(read), SERIES, SCALE, target=0, expansion=expansion)
+    assert set(found.features) == {"0", "1"} - {name}
+    (note,) = (note for note in found.notes if HELD in note)
+    assert note.startswith(f"argument {name} enters {HELD}, so the output is credited to what these factors multiply")
+    with pytest.raises(StrictError, match=HELD):
+        unrolled.account(Mean(read), SERIES, SCALE, target=0, strict=True)
+
+
+WITH_ROWS = {
+    "a product of two contents": lambda read, scale: F.softplus(read) * scale,
+    "a way past the factor": lambda read, scale: torch.exp(read) * scale + read,
+    "an argument that is not read": lambda read, _: read,
+    "a factor that does not change": lambda read, scale: torch.exp(0.0 * read) * scale + read,
+}
+
+
+@pytest.mark.parametrize("way", WITH_ROWS)
+def test_an_argument_that_has_rows_or_no_effect_is_not_noted(way):
+    assert not notes(Mean(WITH_ROWS[way]), SERIES, SCALE)
+
+
+def test_several_such_arguments_are_in_one_note():
+    def read(of_series, scale, unit):
+        return torch.exp(of_series) * torch.cos(scale) * unit
+
+    (note,) = notes(Mean(read), SERIES, SCALE, torch.tensor([[0.5], [2.0]]).double())
+    assert note.startswith("arguments 0, 1 enter only")
+
+
+def test_tokens_behind_a_held_factor_are_noted():
+    def attend(one, other):
+        return (torch.softmax(one @ other.transpose(1, 2), dim=-1) @ other).mean(1)
+
+    found = unrolled.account(Texts(attend), ONE, OTHER, target=0)
+    assert set(found.texts) == {"1"}
+    assert [note for note in found.notes if note.startswith(f"argument 0 enters {HELD}")]
+    assert not notes(Texts(lambda one, other: one.mean(1) + attend(one, other)), ONE, OTHER)
+    assert not notes(Texts(lambda _, other: other.mean(1)), ONE, OTHER)
+
+
+MASKS = {
+    "a factor": (lambda read, mask: read * mask, torch.tensor([[1.0], [0.0]])),
+    "minus infinity": (
+        lambda read, mask: torch.softmax(read + mask, dim=0) * read,
+        torch.tensor([[0.0], [-torch.inf]]),
+    ),
+    "a count": (lambda read, count: read / count, torch.tensor([[3], [5]])),
+}
+
+
+@pytest.mark.parametrize("way", MASKS)
+def test_masks_and_counts_are_not_noted(way):
+    read, mask = MASKS[way]
+    assert not notes(Mean(read), SERIES, mask.double() if mask.is_floating_point() else mask)
+
+
+def test_the_model_runs_as_it_is_for_no_account_that_reads_all_its_arguments():
+    runs = []
+
+    def counted(read, scale):
+        runs.append(1)
+        return F.softplus(read) * scale
+
+    def held(read, scale):
+        runs.append(1)
+        return torch.exp(read) * scale
+
+    unrolled.account(Mean(counted), SERIES, SCALE, target=0)
+    assert len(runs) == 2
+    unrolled.account(Mean(held), SERIES, SCALE, target=0)
+    assert len(runs) == 5
+
+
+def test_a_model_that_keeps_its_state_is_run_from_it_and_left_as_it_was():
+    class Keeps(Mean):
+        def forward(self, series, scale):
+            self.calls = getattr(self, "calls", 0) + 1
+            return super().forward(series, scale) * self.calls
+
+    model = Keeps(BEHIND["an exponential"][0])
+    assert notes(model, SERIES, SCALE)
+    assert not hasattr(model, "calls")
+    assert all(weight.requires_grad and weight.grad is None for weight in model.parameters())
