@@ -115,3 +115,18 @@ def test_a_model_may_read_an_array_itself_and_the_mistakes_of_others_keep_their_
 
     with pytest.raises(AttributeError, match="its own mistake"):
         take(Broken().eval(), numbers, bias=torch.ones(1, device="cpu"))
+
+
+def test_the_numbers_are_a_data_frame_whose_rows_add_up_to_the_steps(series):
+    pytest.importorskip("pandas", reason="data frames need pandas")
+    found = unrolled.explain(Beside().eval(), series, FORMS["floats"], tokens=list("abcde"))
+    frame = found.features_to_frame()
+    assert list(frame.columns) == ["step", "name", "feature", "value", "contribution"]
+    assert len(frame) == 5 * (4 + 1)
+    sums = frame.groupby("step")["contribution"].sum()
+    assert sums.tolist() == pytest.approx(found.token_scores.tolist(), abs=1e-12)
+    own = frame[frame["feature"] == "0, feature 2"]
+    assert own["value"].tolist() == pytest.approx(series[0, :, 2].tolist())
+    assert own["name"].tolist() == list("abcde")
+    with pytest.raises(UsageError, match="pass numbers as floating-point tensors"):
+        unrolled.explain(Alone().eval(), torch.ones(1, 5, 4, dtype=torch.long, device="cpu")).features_to_frame()

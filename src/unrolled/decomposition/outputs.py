@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 __all__ = ["Features", "Outputs", "OutputsKind"]
@@ -83,3 +84,14 @@ class Features:
     """What each step contributes beyond its numbers, shape (time,)."""
     rest_of: str = "biases"
     """What makes the rest."""
+
+    def to_records(self, steps: Sequence[str]) -> list[dict[str, object]]:
+        """Return every number as a dictionary, step by step, for a data frame; the rest of a step has no value."""
+        names = (*self.names, f"rest ({self.rest_of})")
+        values = [[*numbers, None] for numbers in self.values.tolist()]
+        scores = torch.cat([self.scores, self.rest[:, None]], dim=1).tolist()
+        return [
+            {"step": t, "name": step, "feature": feature, "value": value, "contribution": score}
+            for t, step in enumerate(steps)
+            for feature, value, score in zip(names, values[t], scores[t], strict=True)
+        ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.decomposition.attribution import Attribution
+from unrolled.errors import UsageError
 from unrolled.report.frames import to_frame
 
 if TYPE_CHECKING:
@@ -102,6 +103,18 @@ class Explanation(Attribution):
             UsageError: If neither is installed.
         """
         return to_frame(self.to_records())
+
+    def features_to_frame(self) -> Any:
+        """Return every number that was read as a row of a data frame, with what it contributed, as :meth:`to_frame`.
+
+        The contributions of a step's rows, of which the last is its rest, sum to its entry of ``token_scores``.
+
+        Raises:
+            UsageError: If the explanation has no features, or neither pandas nor polars is installed.
+        """
+        if self.features is None:
+            raise UsageError(f"there are no contributions of features: {self.no_features}")
+        return to_frame(self.features.to_records(self.tokens))
 
     def render(self, width: int = 100, colour: bool = False) -> str:
         """Return the text for a terminal of ``width`` columns, with ANSI colours if ``colour``."""
