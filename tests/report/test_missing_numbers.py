@@ -82,6 +82,37 @@ def test_a_step_without_any_number_keeps_its_place_among_the_names(explained):
     assert list(found.tokens) == [f"x{t}" for t in range(6)]
 
 
+class EndsWithoutNumbers(FillsIn):
+    """Its sequences end where all further steps have no number, and it reads them backwards if told so."""
+
+    def __init__(self, backwards: bool) -> None:
+        super().__init__()
+        self.backwards = backwards
+
+    def forward(self, x):
+        lengths = (~x.isnan()).any(-1).long().flip(1).cummax(1).values.sum(1)
+        read = torch.nan_to_num(torch.cat([x, torch.zeros_like(x)], dim=-1))
+        if self.backwards:
+            read = torch.stack([torch.cat([row[:n].flip(0), row[n:]]) for row, n in zip(read, lengths, strict=True)])
+        packed = nn.utils.rnn.pack_padded_sequence(read, lengths, batch_first=True, enforce_sorted=False)
+        return self.head(self.rnn(packed)[1][0])
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_missing_numbers_may_decide_how_long_a_sequence_is(backwards):
+    torch.manual_seed(0)
+    x = torch.randn(3, 6, 2, dtype=torch.float64, device="cpu")
+    x[0, 3:] = NAN
+    x[1, 2] = NAN
+    x[2, 5] = NAN
+    x[2, 0] = NAN
+    model = EndsWithoutNumbers(backwards).double().eval()
+    found = unrolled.explain_batch(model, x, features=["load", "wind"])
+    names = [[f"x{t}" for t in range(n)] for n in (3, 6, 5)]
+    assert [list(each.tokens) for each in found] == [each[::-1] if backwards else each for each in names]
+    assert [each.ledger.logit for each in found] == pytest.approx(model(x)[:, 0].tolist())
+
+
 def test_the_terminal_leaves_a_gap(build):
     lines = to_text(build(STEPS, features=features(READ))).splitlines()
     place = next(k for k, line in enumerate(lines) if line.startswith("a "))

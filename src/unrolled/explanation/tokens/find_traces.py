@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unrolled.explanation.tokens.tracer import TokenSource, Tracer
 from unrolled.explanation.tokens.traces import Trace, Traces
-from unrolled.explanation.tokens.vectors_read import where_read
+from unrolled.explanation.tokens.vectors_read import where_read, with_missing
 
 __all__ = ["FoundTraces"]
 
@@ -37,7 +37,8 @@ class FoundTraces:
 
     def __init__(self, tracer: Tracer, read: Tensor, inside: Tensor) -> None:
         self._inside = inside
-        where = where_read([each.leaf for each in tracer.sources], read, inside)
+        found = where_read([each.leaf for each in tracer.sources], read, inside)
+        where = {k: with_missing(at, tracer.sources[k].leaf, inside) for k, at in found.items()}
         self._sources = [tracer.sources[place] for place in where]
         ids = sum(source.ids.numel() for source in self._sources if source.ids is not None)
         # fewer ids than steps describe the sequences, as the number of a series does

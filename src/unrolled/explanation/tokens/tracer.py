@@ -62,9 +62,8 @@ class Tracer(ReadsVariables):
         if copy.is_floating_point():
             if copy.dim() < 2:
                 return copy
-            used = (copy != 0).any(dim=-1).long()
-            # a model that fills in missing numbers has no gradient there; where they are read does not depend on them
-            leaf = copy.where(copy.isfinite(), 1.0).requires_grad_()
+            leaf = copy.requires_grad_()
+            used = (leaf.detach() != 0).any(dim=-1).long()
             places, number = torch.arange(used.numel(), device="cpu").view(used.shape), self._vectors
             self.sources.append(TokenSource(leaf, None, places, used, vectors=number))
             self._vectors += 1

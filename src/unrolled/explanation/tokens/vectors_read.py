@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["where_read"]
+__all__ = ["where_read", "with_missing"]
 
 CLOSE = 1e-2
 """How far the logarithm of a weight may be from a whole number."""
@@ -58,6 +58,44 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
     ]
     of_leaves = enumerate(zip(*gradients, strict=True))
     return {k: _numbers(plain, weighed, base) for k, (plain, *weighed) in of_leaves if plain is not None}
+
+
+def with_missing(where: Tensor | None, leaf: Tensor, inside: Tensor) -> Tensor | None:
+    """Give vectors without any number the positions that continue those beside them.
+
+    A model that fills in missing numbers (NaN) has no gradient there.
+
+    Args:
+        where: Which position reads each vector, as :func:`where_read` says it.
+        leaf: The vectors.
+        inside: Whether each position belongs to its sequence, shape (time, batch).
+    """
+    missing = ~leaf.detach().isfinite().any(dim=-1)
+    if where is None or not bool(missing.any()):
+        return where
+    found, free = where.clone(), inside.reshape(-1).cpu().clone()
+    free[where[where >= 0]] = False
+    for axis in range(where.dim()):
+        lines = found.movedim(axis, -1).reshape(-1, where.shape[axis])  # a copy, where the axis is not the last
+        for line, absent in zip(lines, missing.movedim(axis, -1).reshape(lines.shape), strict=True):
+            _continue(line, absent, free)
+        found = lines.view(found.movedim(axis, -1).shape).movedim(-1, axis)
+    return found
+
+
+def _continue(line: Tensor, absent: Tensor, free: Tensor) -> None:
+    """Fill in the positions of vectors of one line, if those that are known are an even row."""
+    known = (line >= 0).nonzero()[:, 0]
+    if len(known) < 2 or len(known) == len(line):
+        return
+    first, places = known[0], torch.arange(len(line), device=line.device)
+    even = line[first] + (line[known[1]] - line[first]).div(known[1] - first, rounding_mode="floor") * (places - first)
+    if not torch.equal(even[known], line[known]):
+        return
+    for place in (absent & (line < 0)).nonzero()[:, 0].tolist():
+        position = int(even[place])
+        if 0 <= position < len(free) and bool(free[position]):
+            line[place], free[position] = position, False
 
 
 def _numbers(plain: Tensor, weighed: Sequence[Tensor], base: int) -> Tensor | None:
