@@ -8,15 +8,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["Received", "kind_of", "ngrams_of", "reads_of", "type_name"]
+from unrolled.explanation.networks.recurrent_names import type_name
+
+__all__ = ["Received", "kind_of", "ngrams_of", "reads_of"]
 
 Received = tuple[tuple[Any, ...], Mapping[str, Any]]
 """The positional and the keyword arguments of one call."""
-
-
-def type_name(module: nn.Module) -> str:
-    """Return the name of a module's type: of a scripted one, of the type it was made of."""
-    return str(getattr(module, "original_name", type(module).__name__))
 
 
 def kind_of(module: nn.Module) -> str:

@@ -11,14 +11,14 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
-from unrolled.explanation.networks.find_network import RECURRENT_MODULES, has_recurrent_name
+from unrolled.explanation.networks.find_network import RECURRENT_MODULES
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
+from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
-from unrolled.explanation.networks.written_networks import written_networks
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
-from unrolled.whole_model.part_description import Received, type_name
+from unrolled.whole_model.part_description import Received
 
 __all__ = ["recurrent_calls"]
 
@@ -64,8 +64,7 @@ def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
     known = [path for path, each in modules.items() if isinstance(each, RECURRENT_MODULES)]
     known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
     known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
-    written = written_networks(model)
-    named = [path for path, each in modules.items() if path in written or has_recurrent_name(type_name(each))]
+    named = [path for path, each in modules.items() if has_recurrent_name(each)]
     known += [
         path
         for path in named

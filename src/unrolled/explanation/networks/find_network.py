@@ -12,20 +12,18 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
+from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
 
-__all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks", "has_recurrent_name"]
+__all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks"]
 
 Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
 """A network's path inside the model, the module itself, a step of the user's own, or several; None for all."""
 
 RECURRENT_MODULES = (nn.RNNBase, nn.RNNCellBase, Recurrent)
 """Modules that are recurrent networks by their class."""
-
-NAMES = ("LSTM", "GRU", "RNN", "SRU")
-"""How the types of recurrent networks are called, also of those that cannot be opened."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
             f"no recurrent network in {type(model).__name__}; {compiled[0]} is scripted, and what it computes "
             "cannot be seen: pass the Python module that it was made of"
         )
-    written = [(path, module) for path, module in modules.items() if _is_written(module)]
+    written = [(path, module) for path, module in modules.items() if has_recurrent_name(module)]
     if written:
         return _without_steps(*written[-1])
     return (
@@ -155,16 +153,6 @@ def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
         "forward(x, h) that returns the next h, where a cell that keeps it in self.h, or beside x in one dictionary, "
         "does not show it; unrolled.account opens any other model"
     )
-
-
-def has_recurrent_name(kind: str) -> bool:
-    """Tell whether the name of a type is that of a recurrent network."""
-    return any(name in kind.upper() for name in NAMES)
-
-
-def _is_written(module: nn.Module) -> bool:
-    """Tell whether a module is a recurrent network by the name of its type or of its weights."""
-    return "weight_ih_l0" in module._parameters or has_recurrent_name(type(module).__name__)
 
 
 def _without_steps(path: str, module: nn.Module) -> str:
@@ -179,7 +167,7 @@ def _without_steps(path: str, module: nn.Module) -> str:
 def _no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
     """Say why what a user named cannot be opened."""
     kind = type(module).__name__
-    if adapter is None and _is_written(module):
+    if adapter is None and has_recurrent_name(module):
         return _without_steps(path, module)
     if adapter is None:
         return (
