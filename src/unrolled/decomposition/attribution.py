@@ -110,7 +110,7 @@ class Attribution:
     deterministic: bool = True
     """Whether the model gives this output without drawing random numbers; else this explains one draw."""
     rounding: float = 0.0
-    """Relative rounding of the type in which the model computed the logit."""
+    """Relative rounding of the type of least precision in which the model computed the logit."""
     name: str = ""
     """Name of the sequence, where an output is made of several."""
     leaves_out: bool = False

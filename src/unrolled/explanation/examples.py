@@ -14,11 +14,12 @@ from unrolled.explanation.strands.covectors import Covectors
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.targets.select_target import Target
 from unrolled.explanation.targets.target_function import called_target
+from unrolled.held_forward.coarsest_type import coarsest_type
 
 __all__ = ["complete_owners", "count_examples", "find_owners", "refuse_no_examples"]
 
-OF_ANOTHER = {torch.float64: 1e-16, torch.float32: 1e-8}
-"""The square of the share of another example from which on a sequence serves both."""
+OF_ANOTHER = {torch.float64: 1e-16, torch.float32: 1e-8, torch.bfloat16: 2.5e-3, torch.float16: 1e-4}
+"""The square of the share of another example from which on a sequence serves both, by the type of the covectors."""
 
 
 def count_examples(output: object, target: Target | str | None, batches: Sequence[int], sequences: int) -> int:
@@ -54,11 +55,11 @@ def refuse_no_examples(output: object) -> None:
         raise ShapeError("the output has no examples; expected a batch of at least one")
 
 
-def find_owners(line: Line, plain: Covectors, weighed: Covectors | None, batch: int) -> Tensor:
+def find_owners(line: Line, plain: Covectors, weighed: Covectors | None, batch: int, coarsest: torch.dtype) -> Tensor:
     """Find the example that reads each sequence of a line, -1 for none, shape (batch of the line,).
 
     Where the examples of the output are weighed by 1, 2, 3 …, a sequence's covectors are as many times as large as the
-    number of its example.
+    number of its example. ``coarsest`` is the type of least precision that the covectors pass through.
 
     Raises:
         UsageError: If one sequence serves several examples.
@@ -73,7 +74,7 @@ def find_owners(line: Line, plain: Covectors, weighed: Covectors | None, batch: 
         times = number[rows].to(strand.states)[:, None]
         off = weighed.weights[strand].detach() - times * plain.weights[strand].detach()
         gap.index_add_(0, rows, off.double().square().sum(dim=(0, 2)).cpu())
-    rounding = OF_ANOTHER[line.first.states.dtype]
+    rounding = OF_ANOTHER[coarsest_type((line.first.states.dtype, coarsest))]
     if bool((gap > rounding * torch.maximum(size, square)).any()) or bool((number > batch).any()):
         raise ambiguous_order()
     return number.long() - 1

@@ -59,7 +59,7 @@ class HeldCalls:
         if batch > 1:
             numbers = torch.arange(1, batch + 1, device=self.output.device).to(self.output)
             weighed = find_covectors(self.strands, linear.differentiate((numbers * self.output).sum()))
-        return [find_owners(line, plain, weighed, batch) for line in lines]
+        return [find_owners(line, plain, weighed, batch, self.mode.coarsest) for line in lines]
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ class _OpenedCall:
             residual=residual,
             parity=opened.parity,
             biases={name: float(part[b]) for name, part in read.biases.items()},
-            rounding=torch.finfo(read.logit.dtype).eps,
+            rounding=torch.finfo(read.dtype).eps,
             max_order=found.longest if limited else None,
             by_token=found.tokens[row, :n] if limited or opened.coupled else None,
         )

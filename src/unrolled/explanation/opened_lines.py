@@ -22,6 +22,7 @@ from unrolled.explanation.readout.batch_order import other_states
 from unrolled.explanation.strands.covectors import Covectors, find_covectors, own_start
 from unrolled.explanation.strands.lines import Line, find_lines, residual
 from unrolled.explanation.strands.strand import Strand
+from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
@@ -67,7 +68,7 @@ class OpenedCalls:
     """What the model's biases and constants around the networks contribute, by name, each (batch,)."""
     failures: tuple[ConvergenceError, ...]
     dtype: torch.dtype
-    """The type in which the model computed."""
+    """The type of least precision in which the model computed."""
     numbers: tuple[tuple[Numbers | None, ...], ...] = ()
     """What each number contributes, by line and example; empty if the model reads none step by step."""
     no_numbers: NoNumbersError = field(default_factory=NoNumbersError)
@@ -120,7 +121,8 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
     results = {row.name for row in rows if row.kind == "held" and row.name in used}
     notes = bias_notes(used, results, run.mode.rows.tables, logit - sum(used.values(), torch.zeros_like(logit)))
     own = linear.held_by_themselves(rows, len(strands))
-    return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, expected.dtype, notes=notes, held=own)
+    dtype = coarsest_type((expected.dtype, run.mode.coarsest))
+    return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, dtype, notes=notes, held=own)
 
 
 def _open_line(line: Line, owners: Tensor, initial: Tensor, found: Covectors, limit: int | None) -> OpenedLine:

@@ -12,6 +12,7 @@ from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.bias_alone import BiasAlone
+from unrolled.held_forward.coarsest_type import with_type_of_value
 from unrolled.held_forward.computed_ids import OF_FIRST, operands_read
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
@@ -202,8 +203,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
         valued = [each for each in given if carries(each)]
         result = super().run_operation(func, args, options)
         self.memory.remember(args[0] if result is None and args else result)
-        if carries(result) and result.dtype != self.coarsest:
-            self.coarsest = max(self.coarsest, result.dtype.to_real(), key=lambda each: torch.finfo(each).eps)
+        self.coarsest = with_type_of_value(self.coarsest, result)
         if valued:
             operation = name_of(func)
             numbers.follow(operation, given, valued, result)

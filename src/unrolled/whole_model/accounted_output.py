@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import CLOSES
 from unrolled.decomposition.number_notes import cancellation_note
+from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.whole_model.example_axis import keep_example, rows_by_example
 
 __all__ = ["AccountedOutput"]
@@ -142,7 +143,7 @@ class AccountedOutput:
     @property
     def _type(self) -> torch.dtype:
         """The coarser of the types of the output and of what it is made of."""
-        return max(self.output.dtype, self.coarsest, key=lambda each: torch.finfo(each).eps)
+        return coarsest_type((self.output.dtype, self.coarsest))
 
     @cached_property
     def _sizes(self) -> Tensor:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.held_forward.coarsest_type import coarsest_type, with_type_of_value
+from unrolled.held_forward.operation_mode import OperationMode
 
-__all__ = ["Run", "function_of_states", "gradients"]
+__all__ = ["Run", "coarsest_on_the_way", "function_of_states", "gradients"]
 
 Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
 """From the states of each direction to F of every example, and those states as leaves of the graph."""
@@ -26,6 +29,26 @@ def function_of_states(recorded: RecordedForward, target: Target) -> Run:
             return select_target(recorded.replay(leaves), target, batch), leaves
 
     return run
+
+
+class _Types(OperationMode):
+    """Finds the type of least precision among the results of operations on the states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.coarsest = torch.float64
+
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        result = super().run_operation(func, args, options)
+        self.coarsest = with_type_of_value(self.coarsest, result)
+        return result
+
+
+def coarsest_on_the_way(run: Run, states: tuple[Tensor, ...]) -> torch.dtype:
+    """Return the type of least precision from the states to F: no sum of gradients is closer to F."""
+    with _Types() as seen:
+        run(states)
+    return coarsest_type((seen.coarsest, *(each.dtype for each in states)))
 
 
 def gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:

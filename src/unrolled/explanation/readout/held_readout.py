@@ -31,6 +31,7 @@ from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
@@ -96,6 +97,7 @@ class HeldReadouts:
             tuple(weights),
             logit,
             logit - from_states,
+            coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states))),
             _order(linear, recorded, self._targets[place], states, batch),
             (*sigmoid_note(self._are_sigmoids[place]), *bias_notes(biases, held, self._rows.tables, from_states)),
             biases,

@@ -21,11 +21,12 @@ from torch import Tensor
 from unrolled.errors import NonFiniteError
 from unrolled.explanation.held_sum import refuse_infinite
 from unrolled.explanation.readout.batch_order import example_of_sequence
-from unrolled.explanation.readout.function_of_states import Run, function_of_states, gradients
+from unrolled.explanation.readout.function_of_states import Run, coarsest_on_the_way, function_of_states, gradients
 from unrolled.explanation.readout.missing_gradients import jumps, refuse_severed
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.linalg.adaptive_quadrature import Jump, partition
 
 __all__ = ["ray_readout"]
@@ -33,7 +34,7 @@ __all__ = ["ray_readout"]
 PIECES = 256
 """Largest number of pieces into which the line of an example is cut."""
 ROUNDING = 16
-"""Accepted error of the integral, in roundings of the logit."""
+"""Accepted error of the integral, in roundings of the logit in the coarsest type on the way to it."""
 BESIDE_ZERO = 1e-6
 """Where the line begins if the target jumps at zero."""
 
@@ -50,8 +51,10 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
     logit = select_target(recorded.output, target, batch).detach()
     refuse_infinite(logit)
     run = function_of_states(recorded, target)
-    refuse_severed(run, states, ROUNDING * torch.finfo(logit.dtype).eps)
-    line = _Line(run, states, example_of_sequence(run, states, batch), logit)
+    dtype = coarsest_type((logit.dtype, coarsest_on_the_way(run, states)))
+    rounding = ROUNDING * torch.finfo(dtype).eps
+    refuse_severed(run, states, rounding)
+    line = _Line(run, states, example_of_sequence(run, states, batch), logit, rounding)
     notes: tuple[str, ...] = ()
     bias = line.start()
     if not torch.isfinite(bias).all():
@@ -76,7 +79,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
         raise NonFiniteError(
             "a gradient between zero states and the network's own is NaN or infinite; expected finite gradients"
         )
-    return Readout(weights, logit, bias, line.examples.argsort(), notes)
+    return Readout(weights, logit, bias, dtype, line.examples.argsort(), notes)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class _Line:
     """The example that reads each sequence, shape (batch,)."""
     logit: Tensor
     """F where it ends, shape (batch,)."""
+    rounding: float
+    """Accepted error of the integral, relative to F."""
     begin: float = 0.0
     """Where it begins, as a multiple of the states."""
 
@@ -100,7 +105,7 @@ class _Line:
     def rounds(self, bias: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Choose nodes and weights of a quadrature for each example; ``bias`` is F where the line begins."""
         scale = torch.maximum(self.logit.abs(), bias.abs()).double()
-        return partition(self._slope, len(scale), scale, ROUNDING * torch.finfo(self.logit.dtype).eps, PIECES)
+        return partition(self._slope, len(scale), scale, self.rounding, PIECES)
 
     def average(self, rounds: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
         """Average the gradient by a quadrature."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 __all__ = ["Readout"]
@@ -20,6 +21,8 @@ class Readout:
     """F(H), the model's output, shape (batch,)."""
     bias: Tensor
     """What the states do not contribute, shape (batch,): F(0), or the biases and constants of a held run."""
+    dtype: torch.dtype
+    """The type of least precision that the states pass through on their way to F."""
     order: Tensor
     """Index of the network's sequence that each example of the output reads, shape (batch,)."""
     notes: tuple[str, ...] = ()
