@@ -54,7 +54,7 @@ BAD = [
     ),
     (lambda r: unrolled.decompose(r, torch.full((B, T, E), torch.nan)), NonFiniteError, "inputs hold NaN"),
     (lambda r: (nan_weight(r), unrolled.decompose(r, X)), NonFiniteError, "weights weight_ih_l0 hold NaN"),
-    (lambda r: unrolled.decompose(r, X.numpy()), UsageError, "the inputs are a ndarray; expected a tensor"),
+    (lambda r: unrolled.decompose(r, X.numpy()), UsageError, "the inputs are an ndarray; expected a tensor"),
     (lambda r: unrolled.decompose(r, X.tolist()), UsageError, "the inputs are a list; expected a tensor"),
     (lambda r: unrolled.decompose(r, X.double()), UsageError, "inputs are torch.float64; expected torch.float32"),
     (lambda r: unrolled.decompose(r, X.long()), UsageError, "inputs are torch.int64; expected torch.float32"),
@@ -72,7 +72,7 @@ BAD = [
     (
         lambda r: unrolled.decompose(r, X, state=torch.zeros(1, B, D).numpy()),
         ShapeError,
-        r"h_0 is a ndarray; expected a tensor of shape \(1, 3, 5\)",
+        r"h_0 is an ndarray; expected a tensor of shape \(1, 3, 5\)",
     ),
     (
         lambda _: unrolled.decompose(nn.LSTM(E, D), X, state=(torch.zeros(1, T, D),) * 3),

@@ -25,8 +25,9 @@ OF_TORCH = (nn.RNNBase, nn.RNNCellBase)
 
 def has_own_forward(module: nn.Module) -> bool:
     """Tell whether a network or a cell by its class runs another forward than torch's."""
-    own = "forward" in vars(module) or not type(module).forward.__module__.startswith("torch.")
-    return own and isinstance(module, OF_TORCH)
+    if not isinstance(module, OF_TORCH):
+        return False
+    return "forward" in vars(module) or not str(type(module).forward.__module__).startswith("torch.")
 
 
 def runs_without_kernel(model: nn.Module, run: Callable[[], object]) -> frozenset[str]:

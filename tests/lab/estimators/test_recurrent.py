@@ -250,7 +250,7 @@ def test_what_explain_cannot_read_is_refused_in_the_words_of_predict():
         (lambda: by_sequence.explain(np.ones((5, 3))), re.escape(str(of_predict.value))),
         (lambda: by_sequence.explain("a b"), "the example is a text, but the estimator was fitted on numbers"),
         (lambda: by_row.explain(np.ones((1, 5))), "X has 5 features, but RecurrentRegressor is expecting 1 features"),
-        (lambda: by_text.explain(np.ones((5, 3))), "the example is a ndarray, but the estimator was fitted on texts"),
+        (lambda: by_text.explain(np.ones((5, 3))), "the example is an ndarray, but the estimator was fitted on texts"),
         (lambda: by_text.explain(["a b"]), "the example is a list, but the estimator was fitted on texts"),
     ):
         with pytest.raises(ValueError, match=said) as caught:
