@@ -271,7 +271,7 @@ def test_a_model_of_words_has_no_features() -> None:
     for given in ((ids,), (ids, torch.ones(1, 3))):
         found = unrolled.explain(Words(), *given, target=0)
         assert found.features is None
-        with pytest.raises(UsageError, match="hold no floating-point numbers|reads token ids beside numbers"):
+        with pytest.raises(UsageError, match=r"hold no floating-point numbers|reads token ids beside numbers"):
             _ = found.feature_scores
     with pytest.raises(UsageError, match="features= names numbers, but the arguments hold no floating-point numbers"):
         unrolled.explain(Words(), ids, target=0, features=["a"])
