@@ -74,7 +74,7 @@ class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell, ShareSlopesCe
 
     def copy_options(self, rnn: nn.RNNBase) -> Self:
         """Copy the non-linearity of a torch.nn.RNN."""
-        self.activation = ACTIVATIONS[rnn.mode.removeprefix("RNN_").lower()]
+        self.activation = ACTIVATIONS[str(rnn.nonlinearity)]
         return self
 
     def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:

@@ -12,7 +12,7 @@ from unrolled.cells.base import Cell
 from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import eval_copy, eval_mode
-from unrolled.decomposition.recurrent_twin import KINDS, quantised_kind
+from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.errors import UsageError, kind_of
 
 __all__ = ["Network", "build_cells", "cell_type", "eval_cell"]
@@ -22,10 +22,9 @@ Network = nn.RNNBase | Recurrent
 
 
 def cell_type(rnn: nn.RNNBase) -> type[ClosedCell]:
-    """Return the cell class that a network of torch.nn, or what says by its ``mode`` to be one, consists of."""
-    kind = KINDS.get(rnn.mode.split("_")[0]) if isinstance(rnn, nn.RNNBase) else None
+    """Return the cell class that a network of torch.nn consists of."""
     for cell in CELLS.members.values():
-        if issubclass(cell, ClosedCell) and kind is not None and cell.torch_type is kind:
+        if issubclass(cell, ClosedCell) and cell.torch_type and isinstance(rnn, cell.torch_type):
             return cell
     if quantised_kind(rnn) is not None:
         raise UsageError(

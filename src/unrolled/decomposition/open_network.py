@@ -20,8 +20,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.eval_mode import autocast_enabled, eval_mode, without_grad_and_autocast
 from unrolled.decomposition.layer_runs import NetworkCall, run_once, states_parity
 from unrolled.decomposition.network_cells import Network, build_cells, cell_type, eval_cell
-from unrolled.decomposition.own_forwards import has_own_forward
-from unrolled.decomposition.parity import PARITY, SAME
+from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.linalg.available_memory import refuse_too_long
@@ -158,10 +157,7 @@ def _open_layers(
     own = _own_output(rnn, x, layout, state, known).to(dtype)
     weights.run_ends()
     runs = run_once(NetworkCall(cells, x.to(dtype), layout, initial, own))
-    precision = PRECISION[x.dtype]
-    if has_own_forward(rnn):
-        precision = SAME.get(x.dtype, precision)
-    parity = states_parity(runs, own, layout, precision)
+    parity = states_parity(runs, own, layout, PRECISION[x.dtype])
     if not parity.holds:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(

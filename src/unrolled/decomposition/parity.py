@@ -2,9 +2,9 @@
 
 One rule for recomputed states, for the output of a held run and for a twin's: the largest difference is at most
 :data:`PARITY` of the largest number, and of 1 where all are smaller. Comparisons that are closer say why beside their
-bounds: a network that a user wrote (:data:`SAME`), a computation that is repeated (``determinism.py``), one step that
-is run again (``own_step_rule.py``), a scripted function (``scripted.py``), and sums whose parts are known
-(``held_sum.py``).
+bounds: a computation that is repeated (``determinism.py``), one step that is run again (``own_step_rule.py``), a twin
+that is recognised by its results (``written_networks.py``), a scripted function (``scripted.py``), and sums whose parts
+are known (``held_sum.py``).
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["PARITY", "SAME", "Parity"]
+__all__ = ["PARITY", "Parity"]
 
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
 """By type: the rounding of a few hundred steps, whose sums are taken in another order."""
-
-SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""By type, where a user wrote the forward: another network with these weights must not be taken for torch.nn's."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-__all__ = ["KINDS", "linear_twin", "networks_with_weights", "quantised_kind", "recurrent_twin", "scripted_network"]
+__all__ = ["linear_twin", "networks_with_weights", "quantised_kind", "recurrent_twin", "scripted_network"]
 
 N = TypeVar("N")
 
 KINDS: dict[str, type[nn.RNNBase]] = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
-"""By the first word of their ``mode``."""
 MODES = {"aten::lstm": "LSTM", "aten::gru": "GRU", "aten::rnn_tanh": "RNN_TANH", "aten::rnn_relu": "RNN_RELU"}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import cast
 
 import torch
 from torch import nn
@@ -67,10 +66,9 @@ def _explain_python(
         modules = all_modules(model)
         opened = [modules[path] for path in networks.opened]
         try:
-            whole = len(opened) == 1 and isinstance(opened[0], Network) and not networks.steps
-            if not whole or asked.call is not None:
+            if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:
                 raise NotOneCallError("a ray opens one network of several steps, called once")
-            return explain_one_call(model, cast("Network", opened[0]), asked, generators, seeded=seed is not None)
+            return explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
         except NotOneCallError as error:
             if asked.readout == "ray":
                 raise NotOneCallError(f"{error}; choose readout='held'") from None

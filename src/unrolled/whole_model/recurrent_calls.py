@@ -9,7 +9,6 @@ from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.own_forwards import has_own_forward
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.find_network import RECURRENT_MODULES
@@ -64,9 +63,6 @@ def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
     modules = all_modules(model)
     known = [path for path, each in modules.items() if isinstance(each, RECURRENT_MODULES)]
     known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
-    # a class of torch's with a forward of its own is opened by the steps inside it, if it has some
-    own = [path for path in known if has_own_forward(modules[path]) and any(_inside(step, path) for step in steps)]
-    known = [path for path in known if path not in own]
     known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
     named = [path for path, each in modules.items() if has_recurrent_name(each)]
     known += [

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.own_forwards import runs_without_kernel
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
@@ -47,8 +46,7 @@ class FoundNetworks:
 def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> FoundNetworks:
     """Find all recurrent networks of a model, and those that are to be opened.
 
-    The steps that users wrote are looked for where a model has no other recurrent network, where a class of torch's has
-    a forward of the user's own, or where they are named.
+    The steps that users wrote are looked for where a model has no other recurrent network, or where they are named.
 
     Args:
         model: The model.
@@ -62,13 +60,9 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
     modules = all_modules(model)
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
     found = _without_kept_beside(found, modules, model, run)
-    by_hand = runs_without_kernel(model, run)
-    found = [path for path in found if path not in by_hand]
     if rnn is None:
-        called = [] if found and not by_hand else seen_steps(model, run)
+        called = [] if found else seen_steps(model, run)
         own_steps = found_steps(called)
-        if found:
-            own_steps = {path: form for path, form in own_steps.items() if _is_of(path, by_hand, found)}
         if not found and not own_steps:
             raise UsageError(_called_once(called) or _none_found(model, modules))
         paths = (*found, *own_steps)
@@ -81,7 +75,7 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
     for each in several:
         adapter = each if isinstance(each, CellAdapter) else None
         places = _paths(adapter.module if adapter else each, modules, found)
-        inside = [p for p in found for path in places if _is_inside(p, path)]
+        inside = [p for p in found for path in places if p == path or p.startswith(f"{path}." if path else "")]
         if adapter is not None or not inside:
             seen = seen_steps(model, run, adapters) if seen is None else seen
             own = {path: form for each in places for path, form in named_step(seen, each, adapter).items()}
@@ -111,17 +105,6 @@ def _without_kept_beside(
         for hook in hooks:
             hook.remove()
     return [path for path in found if path not in kept or path in called]
-
-
-def _is_of(path: str, by_hand: Collection[str], found: Collection[str]) -> bool:
-    """Tell whether a step is in or around a class of torch's with a forward of the user's own, and around no other."""
-    around = any(_is_inside(other, path) for other in found)
-    return not around and any(_is_inside(path, each) or _is_inside(each, path) for each in by_hand)
-
-
-def _is_inside(path: str, outer: str) -> bool:
-    """Tell whether a path is another one or leads on from it."""
-    return path == outer or not outer or path.startswith(f"{outer}.")
 
 
 def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list[str]:
@@ -176,7 +159,7 @@ def _without_steps(path: str, module: nn.Module) -> str:
     return (
         f"{path or 'the model'} is {kind_of(module)} that computes its steps itself, otherwise than "
         "torch.nn, and none of its modules is one step; write the step as a module or as a method step(x, state) that "
-        f"its forward calls, or name the method that is one: rnn=unrolled.as_cell({path!r}, method=…, state=…); "
+        f"its forward calls, or name it: rnn='{path + '.' if path else ''}cell' or rnn=unrolled.as_cell(…); "
         "unrolled.account opens it as it is"
     )
 

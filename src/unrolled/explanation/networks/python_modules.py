@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import torch
@@ -19,7 +18,6 @@ from torch.fx import GraphModule
 from unrolled.decomposition.eval_mode import eval_mode
 from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
 from unrolled.decomposition.parity import PARITY, Parity
-from unrolled.decomposition.preserve_model import preserved
 from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
@@ -72,8 +70,7 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     """
     with ONE_THREAD, compiled_as_python(model), keras_as_steps(model):
         twins, paths = _Twins.of_model(model), all_modules(model)
-        run = partial(_preserved_output, twins.top, args, kwargs)
-        written = {each for each in written_networks(twins.top, run).values() if each not in twins.of.values()}
+        written = {each for each in written_networks(twins.top).values() if each not in twins.of.values()}
         if not twins.places and not written:
             yield PythonModel(twins.top, twins.of, paths)
             return
@@ -199,12 +196,6 @@ def _output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     """Run a model once, and return the tensors of its output."""
     with torch.no_grad(), eval_mode(model):
         return list(tensors_in(model(*copy_tensors(args), **copy_tensors(dict(kwargs)))))
-
-
-def _preserved_output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
-    """Run a model once as it is opened, and leave it as it was."""
-    with preserved(model):
-        return _output(model, args, kwargs)
 
 
 def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Module]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Modules that are recurrent networks by the name of their type or weights, also those that do not open."""
+"""Modules that are recurrent networks by the name of their type or of their weights, also those that do not open."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ NAMES = ("LSTM", "GRU", "RNN", "SRU")
 
 def has_recurrent_name(module: nn.Module) -> bool:
     """Tell whether a module is called a recurrent network and holds a matrix, as the weights of one are."""
-    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
-        return True
     if "weight_ih_l0" in dict(module.named_parameters(recurse=False)):
         return True
     kind = type_name(module).upper()

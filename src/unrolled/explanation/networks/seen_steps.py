@@ -21,7 +21,6 @@ from torch.overrides import BaseTorchFunctionMode
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.nested_tensors import Place, leaves
-from unrolled.decomposition.own_forwards import has_own_forward
 from unrolled.decomposition.step_calls import StepForm, same_tensor
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters
@@ -208,8 +207,7 @@ def _with_steps_inside(form: StepForm, step: SeenStep, seen: Sequence[SeenStep])
 def _methods(module: nn.Module) -> Iterator[str]:
     """List the methods of a user's module that may be a step."""
     kind = type(module)
-    by_class = isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase)
-    if kind.__module__.startswith("torch.") or (by_class and not has_own_forward(module)):
+    if kind.__module__.startswith("torch.") or isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase):
         return
     # most have one of their own: only others are searched for kept ones
     if next(module.parameters(), None) is None and not (all_parameters(module) or all_buffers(module)):

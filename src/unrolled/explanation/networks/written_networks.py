@@ -15,13 +15,19 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
-from unrolled.decomposition.own_forwards import runs_without_kernel
-from unrolled.decomposition.parity import SAME, Parity
+from unrolled.decomposition.parity import Parity
 from unrolled.decomposition.recurrent_twin import networks_with_weights
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
+
+SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""How far torch.nn's result may be from the module's, relative to its size.
+
+It is closer than :data:`unrolled.decomposition.parity.PARITY`: another network with these weights must not be taken for
+torch.nn's.
+"""
 
 RecordedCall = tuple[Mapping[str, Any], Any]
 """The arguments of a call by name, and its result."""
@@ -43,19 +49,12 @@ FORMS: tuple[Form, ...] = (
 """What classes return: the outputs, h, c, those of the top layer, with the batch first or second."""
 
 
-def written_networks(model: nn.Module, run: Callable[[], object]) -> dict[str, nn.Module]:
-    """Return the modules of users that hold the weights of a recurrent network by torch.nn's names.
-
-    Args:
-        model: The model.
-        run: Runs the model, to see which subclasses of torch.nn's networks compute their steps by themselves.
-    """
-    own = runs_without_kernel(model, run)
+def written_networks(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the modules of users that hold the weights of a recurrent network by torch.nn's names."""
     return {
         path: module
         for path, module in all_modules(model).items()
-        if (path in own or not isinstance(module, nn.RNNBase))
-        and not isinstance(module, torch.jit.ScriptModule)
+        if not isinstance(module, nn.RNNBase | torch.jit.ScriptModule)
         and {"weight_ih_l0", "weight_hh_l0"} <= module._parameters.keys()
         and not (module._forward_hooks or module._forward_pre_hooks)
     }
