@@ -113,6 +113,12 @@ def test_a_model_may_read_an_array_itself_and_the_mistakes_of_others_keep_their_
         def forward(self, x, *, bias):
             raise AttributeError("its own mistake")
 
+    class Transposes(Alone):
+        def forward(self, x):
+            return super().forward(x.transpose(0, 1))
+
+    with pytest.raises(UsageError, match="an argument that is an ndarray"):
+        take(Transposes().eval(), numbers.numpy())
     with pytest.raises(AttributeError, match="its own mistake"):
         take(Broken().eval(), numbers, bias=torch.ones(1, device="cpu"))
 

@@ -67,17 +67,36 @@ def test_integers_in_the_memory_of_numpy_are_the_models_own_where_no_ids_went_th
     assert not [note for note in found.notes if "ids" in note]
 
 
-def test_a_buffer_in_the_memory_of_numpy_stays_a_buffer():
-    """Ids went to numpy, and the model adds a buffer that was made of an array: pairs stay those of the one text."""
+KEEPS = {
+    "a buffer": lambda model, shift: model.register_buffer("shift", shift),
+    "an attribute": lambda model, shift: setattr(model, "shift", shift),
+    "a list": lambda model, shift: setattr(model, "shifts", [shift]),
+}
+
+
+@pytest.mark.parametrize("way", KEEPS)
+def test_integers_of_numpy_that_the_model_had_before_are_no_ids(way):
+    """Ids went to numpy, and the model adds what was made of an array: pairs stay those of the one text."""
 
     class Shifted(Pairs):
         def forward(self, ids, others):
             others.numpy()
-            return super().forward(ids, self.shift.expand_as(ids))
+            return super().forward(ids, (self.shifts[0] if way == "a list" else self.shift).expand_as(ids))
 
-    model = Shifted(lambda shift: shift)
-    model.register_buffer("shift", torch.from_numpy(np.array([1, 2, 3])))
+    model, shift = Shifted(lambda shift: shift), torch.from_numpy(np.array([1, 2, 3]))
+    KEEPS[way](model, shift)
     found = unrolled.account(model, IDS, OTHERS, target=1)
     assert not found.constants
-    read = (model.words(IDS) + model.pairs(IDS * V + model.shift)) @ model.head.weight[1]
+    read = (model.words(IDS) + model.pairs(IDS * V + shift)) @ model.head.weight[1]
     torch.testing.assert_close(found.texts["0"], read.detach(), rtol=1e-9, atol=1e-12)
+
+
+def test_ids_of_numpy_that_the_model_keeps_in_its_run_are_ids():
+    class Keeps(Pairs):
+        def forward(self, ids, others):
+            self.kept = torch.from_numpy(others.numpy().copy())
+            return super().forward(ids, self.kept)
+
+    found = unrolled.account(Keeps(lambda kept: kept), IDS, OTHERS, target=1)
+    (name,) = found.constants
+    assert name.startswith("pairs.weight at ids that")

@@ -102,6 +102,10 @@ MASKS = {
         lambda read, mask: torch.softmax(read + mask, dim=0) * read,
         torch.tensor([[0.0], [-torch.inf]]),
     ),
+    "a low number": (
+        lambda read, mask: torch.softmax(read + mask, dim=0) * read,
+        torch.tensor([[0.0], [-1000.0]]),
+    ),
     "a count": (lambda read, count: read / count, torch.tensor([[3], [5]])),
 }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
 import unrolled
-from unrolled.errors import ShapeError
+from unrolled.errors import ShapeError, UsageError
 
 PAD = "‹pad›"
 
@@ -66,3 +67,14 @@ def test_the_names_are_those_of_the_series_that_they_fit():
         )
     with pytest.raises(ShapeError, match="7 tokens for numbers of 8 steps"):
         unrolled.account(Series(), series, real, other, target=0, tokens=[list("abcdefg")] * 2)
+
+
+def test_steps_of_a_packed_sequence_of_numbers_have_no_names():
+    class Packed(Series):
+        def forward(self, packed):
+            return self.head(self.rnn(packed)[1][-1])
+
+    packed = pack_padded_sequence(torch.randn(2, 6, 2).double(), torch.tensor([6, 3]), batch_first=True)
+    assert unrolled.account(Packed(), packed, target=0).closes
+    with pytest.raises(UsageError, match="packed sequence of numbers"):
+        unrolled.account(Packed(), packed, target=0, tokens=[list("abcdef"), list("abc")])

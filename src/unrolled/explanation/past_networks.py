@@ -27,7 +27,7 @@ def reads_past(
     """Tell whether gradients show that numbers reach the output past these networks.
 
     Numbers that the model detaches count as well. Nothing is shown where it returns several tensors, takes numbers out
-    of tensors, or calls a network by another way than its ``forward``.
+    of tensors, computes in inference mode, or calls a network by another way than its ``forward``.
     """
     given = copy_tensors((args, dict(kwargs)))
     places = {place: each.requires_grad_() for place, each in leaves(given) if each.is_floating_point()}

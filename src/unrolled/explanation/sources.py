@@ -19,8 +19,8 @@ from unrolled.held_forward.token_vectors import INTEGERS
 
 __all__ = ["Sources", "source_module"]
 
-_MASKED = -1e4
-"""Models add this, the lowest number of a type or minus infinity to scores that are not to count."""
+_MASKED = -750.0
+"""Below it exp(·) is zero, also in float64: models add such numbers to scores that are not to count."""
 
 
 class Sources:

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-__all__ = ["OF_EVERY_MODULE", "all_buffers", "all_modules", "all_parameters", "modules_inside"]
+__all__ = [
+    "OF_EVERY_MODULE",
+    "all_buffers",
+    "all_modules",
+    "all_parameters",
+    "modules_inside",
+    "unregistered_tensors",
+]
 
 OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 """The attributes that every module has: its records of parameters, buffers, submodules and hooks."""
 _CONTAINERS = (list, tuple, dict)
-_SEARCHED = (*_CONTAINERS, nn.Module)
+Kind = TypeVar("Kind")
 _MOST = 2000
 """Entries of the containers of a module that are searched: longer ones are vocabularies or data."""
 _DEEPEST = 3
@@ -53,6 +60,12 @@ def all_buffers(model: nn.Module) -> dict[str, Tensor]:
     return _of_modules(model, dict(model.named_buffers()), "_buffers")
 
 
+def unregistered_tensors(model: nn.Module) -> Iterator[Tensor]:
+    """Find the tensors that modules keep as plain attributes or in containers."""
+    for module in all_modules(model).values():
+        yield from (tensor for _, tensor in _inside(_attributes(module), Tensor))
+
+
 def _of_modules(model: nn.Module, registered: dict[str, Any], record: str) -> dict[str, Any]:
     seen = set(map(id, registered.values()))
     for path, module in all_modules(model).items():
@@ -65,20 +78,29 @@ def _of_modules(model: nn.Module, registered: dict[str, Any], record: str) -> di
 
 def _kept(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Find the modules that a module keeps beside its registered ones."""
-    attributes = ((name, value) for name, value in list(vars(module).items()) if name not in OF_EVERY_MODULE)
-    return modules_inside(attributes)
+    return modules_inside(_attributes(module))
+
+
+def _attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    """List the attributes of a module's own."""
+    return ((name, value) for name, value in list(vars(module).items()) if name not in OF_EVERY_MODULE)
 
 
 def modules_inside(entries: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, nn.Module]]:
     """Find the modules among named values and in their containers, with their names."""
+    return _inside(entries, nn.Module)
+
+
+def _inside(entries: Iterable[tuple[Any, Any]], kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
+    searched = (*_CONTAINERS, kind)
     waiting: deque[tuple[tuple[Any, ...], Any]] = deque()
-    waiting.extend(((name,), value) for name, value in entries if isinstance(value, _SEARCHED))
+    waiting.extend(((name,), value) for name, value in entries if isinstance(value, searched))
     left = _MOST
     while waiting:
         place, value = waiting.popleft()
-        if isinstance(value, nn.Module):
+        if isinstance(value, kind):
             yield ".".join(map(str, place)), value
         elif len(place) <= _DEEPEST and len(value) <= left:
             left -= len(value)
             inside = list(value.items()) if isinstance(value, dict) else enumerate(list(value))
-            waiting.extend(((*place, key), each) for key, each in inside if isinstance(each, _SEARCHED))
+            waiting.extend(((*place, key), each) for key, each in inside if isinstance(each, searched))

@@ -56,6 +56,8 @@ class ComputedIds:
         """The operation that gave ids to Python last."""
         self._in_numpy = ""
         """The operation that gave ids to numpy last."""
+        self._older: frozenset[int] = frozenset()
+        """Where tensors lay that the model kept before: no ids made them."""
 
     def of(self, value: object) -> Made | None:
         """Return how integers were made of token ids; None if they were not, or belong to one token each."""
@@ -80,8 +82,8 @@ class ComputedIds:
         if not self._in_numpy:
             return
         for each in given:
-            known = each in self.positions or each in self._made
-            if not known and _is_of_numpy(each) and self.rows.origin(each).kind == "constant":  # and so is no buffer
+            known = each in self.positions or each in self._made or self.rows.origin(each).kind != "constant"
+            if not known and _is_of_numpy(each) and each.untyped_storage().data_ptr() not in self._older:
                 self._mark(each, Made(self._in_numpy, False))
 
     def how(self, operation: Operation, args: tuple[Any, ...], given: Sequence[Tensor]) -> Made | None:
@@ -101,7 +103,9 @@ class ComputedIds:
         """Remember the results of an operation, of which no position is known; tell whether they have a name."""
         if operation.name in LISTS_TO_PYTHON and not made.of_masks:
             self._in_python = operation.name
-            self._in_numpy = operation.name if operation.name in TO_NUMPY else self._in_numpy
+            if operation.name in TO_NUMPY:
+                self._older = self._older if self._in_numpy else self.rows.kept_memory()
+                self._in_numpy = operation.name
         changed = args[0] if operation.writes else None
         results = [*(result if isinstance(result, tuple | list) else (result,)), changed]
         results.append(changed._base if isinstance(changed, Tensor) else None)

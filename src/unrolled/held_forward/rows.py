@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters
+from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters, unregistered_tensors
 from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
 
@@ -67,6 +67,7 @@ class Rows:
     """
 
     def __init__(self, model: nn.Module) -> None:
+        self._model = model
         self.rows: list[Row] = []
         self.arguments: list[Row] = []
         """Those of them that are arguments of numbers."""
@@ -81,6 +82,11 @@ class Rows:
         for name, tensor in named:
             if tensor.layout != torch.strided:  # a sparse tensor lies at several places
                 self.mark(tensor, "bias", name)
+
+    def kept_memory(self) -> frozenset[int]:
+        """Return where the tensors lie that the modules keep now and do not register."""
+        kept = (each for each in unregistered_tensors(self._model) if each.layout == torch.strided)
+        return frozenset(each.untyped_storage().data_ptr() for each in kept)
 
     def open(self, kind: Kind, name: str, value: Tensor, first: int = -1, held: int = -1) -> Tensor:
         """Make a row of a value and return a copy that carries it; the copy is no leaf, so it may change in place."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.errors import UsageError
 from unrolled.expansions import resolve
@@ -57,4 +58,10 @@ class AccountRequest:
         if not 0 <= share <= 1:
             raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
         chosen, words = resolve(expansion), checked_words(tokens)
+        packed = (each.data for each in (*args, *given.values()) if type(each) is PackedSequence)
+        if words is not None and any(each.is_floating_point() for each in packed):
+            raise UsageError(
+                "tokens cannot name the steps of a packed sequence of numbers, whose examples stand in one tensor; "
+                "leave tokens out, or let the model pack a padded tensor"
+            )
         return cls(args, given, target, of, classes, words, chosen, share, seed)

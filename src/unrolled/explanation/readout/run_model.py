@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.errors import ShapeError, UsageError, kind_of
+from unrolled.errors import ShapeError, UnrolledError, UsageError, kind_of
 
 __all__ = ["named_failures", "runner"]
 
@@ -35,8 +35,8 @@ def named_failures(arguments: Iterable[object]) -> Iterator[None]:
     """Name the input of a model that fails because it is empty, or is no tensor."""
     try:
         yield
-    except (AttributeError, TypeError) as error:
-        for value in arguments:
+    except (AttributeError, TypeError, ValueError) as error:
+        for value in () if isinstance(error, UnrolledError) else arguments:
             if _is_table(value):
                 raise UsageError(
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "

@@ -1,6 +1,6 @@
 """Relations as the authors' published code of Implicit n-grams learns them: nineteen classes and wide word vectors.
 
-The code makes a new optimiser in each epoch. ``train_by_epochs`` does that, ``train_at_once`` has one for all.
+The code makes a new optimiser in each epoch. ``train_by_epochs`` does that; ``train_as`` has one for all.
 
 Source:
     The notebook RNN_relation_classification(semeval2010-8) of https://github.com/richardsun-voyager/inibr, read and not
@@ -9,17 +9,13 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
-from unrolled.lab.data.corpus import Relations
 from unrolled.lab.papers.analyses.block_weights import BlockWeights
 from unrolled.lab.papers.analyses.new_optimisers import Continuing
 from unrolled.lab.papers.analyses.wide_vectors import WideRelate, narrowed
-from unrolled.lab.papers.framework.experiment import TrialSetup
-from unrolled.lab.papers.framework.trial_training import train_task
 from unrolled.lab.tasks.relate import Relate
-from unrolled.lab.training.run_folder import Run
 from unrolled.lab.training.task import Metric
 
 if TYPE_CHECKING:
@@ -42,13 +38,6 @@ class AllClasses(Continuing, WideRelate):
         from sklearn.metrics import f1_score
 
         return {"all_f1": float(f1_score(truths, answers, average="macro")), **super().scores(truths, answers)}
-
-    @classmethod
-    def train_at_once(
-        cls, setup: TrialSetup, _: str, corpus: Relations, model: Mapping[str, Any], training: Mapping[str, Any]
-    ) -> Run:
-        """Train with one optimiser, as :func:`~unrolled.lab.papers.framework.trial_training.train_model` does."""
-        return train_task(setup, cls.from_corpus(corpus, cls.Architecture(**model)), corpus, training)
 
 
 class NarrowVectors(AllClasses):

@@ -9,18 +9,13 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from unrolled.lab.data.corpus import Tagging
 from unrolled.lab.papers.analyses.block_weights import PlaceWeights
-from unrolled.lab.papers.framework.experiment import TrialSetup
-from unrolled.lab.papers.framework.trial_training import train_task
 from unrolled.lab.tasks.tag import Tag
-from unrolled.lab.training.run_folder import Run
 
 if TYPE_CHECKING:
     from unrolled.composition.vector_additive import VAWEncoder
@@ -40,13 +35,6 @@ class NamesOfCode(Tag):
         vectors.register_forward_hook(lambda module, _, read: dropout(cast("Tensor", read), rate, module.training))
         model.dropout = nn.Dropout(0.0)
         return model
-
-    @classmethod
-    def train(
-        cls, setup: TrialSetup, _: str, corpus: Tagging, model: Mapping[str, Any], training: Mapping[str, Any]
-    ) -> Run:
-        """Train as :func:`~unrolled.lab.papers.framework.trial_training.train_model` does."""
-        return train_task(setup, cls.from_corpus(corpus, cls.Architecture(**model)), corpus, training)
 
 
 class NamesByPlace(NamesOfCode):

@@ -21,7 +21,15 @@ from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
 
-__all__ = ["full_settings", "run_metrics", "train_and_measure", "train_model", "train_once", "train_task"]
+__all__ = [
+    "full_settings",
+    "run_metrics",
+    "train_and_measure",
+    "train_as",
+    "train_model",
+    "train_once",
+    "train_task",
+]
 
 
 class _EpochLog(Callback):
@@ -70,6 +78,18 @@ def train_task(
         return resume(folder, corpus, task_class=type(task), callback=callback)
     settings = TrainingSettings(**training)
     return train(task, corpus, settings, folder, data=DataSettings(data=(corpus.name,)), callback=callback)
+
+
+def train_as(kind: type[Task[Any, Any]]) -> Callable[..., Run]:
+    """Return what trains as :func:`train_model` does, for a task that is no member of ``unrolled.lab.tasks``."""
+
+    def train_kind(
+        setup: TrialSetup, _: str, corpus: Corpus[Any], model: Mapping[str, Any], training: Mapping[str, Any]
+    ) -> Run:
+        task = kind.from_corpus(corpus, kind.Architecture(**model))
+        return train_task(setup, task, corpus, {**kind.training_defaults, **training})
+
+    return train_kind
 
 
 def train_once(

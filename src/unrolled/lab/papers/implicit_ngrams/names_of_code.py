@@ -3,7 +3,7 @@
 The paper states 200 units, vectors of 300 numbers and SGD. The code has 100 units in each direction, word vectors from
 N(0, 1), dropout of 0.5 on them and nowhere else, batches of 32 sentences, and 50 epochs at a rate of 0.01 without
 momentum. Its loss is the sum over a batch, and gradients are clipped at 5. Our loss is the mean, so a rate of 32 x 0.01
-and clipping at 5 / 32 make the same steps. Its VA-W reads each word alone, with one of 20 matrices.
+and clipping at 5 / 32 make the same steps of full batches. Its VA-W reads each word alone, with one of 20 matrices.
 
 What differs: the code reads the batches of every epoch in the same order, and knows the words of dev and test, whose
 vectors stay as they were drawn; here these words share one such vector. Its random field learns which tags may follow
@@ -36,7 +36,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import entities
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.framework.trial_training import train_and_measure, train_as
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["EntitiesOfCode"]
@@ -102,7 +102,7 @@ class EntitiesOfCode(Experiment):
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         training = {name: chosen[name] for name in ("epochs", *_TRAINING, "seed")}
         kind = NamesByPlace if "window" in chosen else NamesOfCode
-        return train_and_measure(setup, kind.name, corpus, model, training, train_with=kind.train)
+        return train_and_measure(setup, kind.name, corpus, model, training, train_with=train_as(kind))
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""

@@ -33,7 +33,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.framework.trial_training import train_and_measure, train_as
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["RelationsOfCode"]
@@ -98,7 +98,7 @@ class RelationsOfCode(Experiment):
         model["encoder"] = _MODELS[chosen["model"]]
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING, "seed")}
-        return train_and_measure(setup, AllClasses.name, corpus, model, training, train_with=AllClasses.train_at_once)
+        return train_and_measure(setup, AllClasses.name, corpus, model, training, train_with=train_as(AllClasses))
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 over all classes with the published one; beside it that of table 4."""

@@ -60,7 +60,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_model
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_as, train_model
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import mean_errors
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
@@ -222,7 +222,7 @@ class SingleChanges(Experiment):
         train: Callable[..., Run] = train_wide if "vectors" in chosen else train_model
         if part in _ALL_CLASSES:
             kind = ByPlaces if "block" in chosen else NarrowVectors if "vectors" in chosen else AllClasses
-            train = kind.train_by_epochs if "optimisers" in chosen else kind.train_at_once
+            train = kind.train_by_epochs if "optimisers" in chosen else train_as(kind)
         elif "optimisers" in chosen:
             train = (WideContinuingClassify if "vectors" in chosen else ContinuingClassify).train_by_epochs
         measure = partial(_step_errors, corpus) if part == "errors" else run_metrics
