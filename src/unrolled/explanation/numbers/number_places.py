@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from unrolled.explanation.even_row import even_row
 from unrolled.explanation.numbers.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
 from unrolled.explanation.numbers.numbers_by_argument import numbers_by_argument
 from unrolled.explanation.numbers.step_numbers import (
@@ -118,14 +119,11 @@ def _by_position(where: Tensor, inside: Tensor, order: Sequence[int]) -> list[Te
 
 def _continued(index: Tensor, shape: torch.Size) -> Tensor:
     """Give steps without an entry, as behind a relu, those that continue an even row of entries along one axis."""
-    known = (index[:, 0] >= 0).nonzero()[:, 0]
-    if len(known) == len(index) or len(known) < 2:
+    known = index[:, 0] >= 0
+    even = None if bool(known.all()) else even_row(index)
+    if even is None:
         return index
-    first, steps = known[0], torch.arange(len(index), device="cpu")[:, None]
-    slope = (index[known[1]] - index[first]).div(known[1] - first, rounding_mode="floor")
-    even = index[first] + slope * (steps - first)
-    if not torch.equal(even[known], index[known]):
-        return index
+    first = known.int().argmax()
     axes = zip(
         *(torch.unravel_index(each, shape) for each in (even.clamp(0, shape.numel() - 1), even[first])), strict=True
     )

@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unrolled.explanation.even_row import even_row
+
 __all__ = ["where_read", "with_missing"]
 
 CLOSE = 1e-2
@@ -85,15 +87,11 @@ def with_missing(where: Tensor | None, leaf: Tensor, inside: Tensor) -> Tensor |
 
 def _continue(line: Tensor, absent: Tensor, free: Tensor) -> None:
     """Fill in the positions of vectors of one line, if those that are known are an even row."""
-    known = (line >= 0).nonzero()[:, 0]
-    if len(known) < 2 or len(known) == len(line):
-        return
-    first, places = known[0], torch.arange(len(line), device=line.device)
-    even = line[first] + (line[known[1]] - line[first]).div(known[1] - first, rounding_mode="floor") * (places - first)
-    if not torch.equal(even[known], line[known]):
+    even = even_row(line[:, None])
+    if even is None:
         return
     for place in (absent & (line < 0)).nonzero()[:, 0].tolist():
-        position = int(even[place])
+        position = int(even[place, 0])
         if 0 <= position < len(free) and bool(free[position]):
             line[place], free[position] = position, False
 

@@ -1,0 +1,23 @@
+"""Places that are not known, by those beside them: steps of a sequence lie evenly spaced in an argument."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["even_row"]
+
+
+def even_row(places: Tensor) -> Tensor | None:
+    """Return the evenly spaced rows that go through all rows that are known; None if there are none.
+
+    Args:
+        places: Shape (rows, numbers); rows of -1 are not known.
+    """
+    known = (places[:, 0] >= 0).nonzero()[:, 0]
+    if len(known) < 2:
+        return None
+    first, rows = known[0], torch.arange(len(places), device=places.device)[:, None]
+    slope = (places[known[1]] - places[first]).div(known[1] - first, rounding_mode="floor")
+    even = places[first] + slope * (rows - first)
+    return even if torch.equal(even[known], places[known]) else None
