@@ -9,7 +9,7 @@ __all__ = ["even_row"]
 
 
 def even_row(places: Tensor) -> Tensor | None:
-    """Return the evenly spaced rows that go through all rows that are known; None if there are none.
+    """Return evenly spaced rows through those that are known; None if these are fewer than two, or uneven.
 
     Args:
         places: Shape (rows, numbers); rows of -1 are not known.
