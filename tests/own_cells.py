@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 V, E, D, T = 11, 4, 5, 6
@@ -102,3 +103,18 @@ class Encoder(nn.Module):
 
     def forward(self, ids):
         return self.head(self.pool(self.rnn(self.embed(ids))))
+
+
+def lstm_step(x, h, c, weights, forget):
+    """torch's step of an LSTM where ``forget`` is 0; weights and biases stand in torch's order."""
+    i, f, g, o = (F.linear(x, weights[0], weights[2]) + F.linear(h, weights[1], weights[3])).chunk(4, dim=-1)
+    c = torch.sigmoid(f + forget) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def gru_step(x, h, weights, activation):
+    """torch's step of a GRU where the activation is tanh."""
+    xr, xz, xn = F.linear(x, weights[0], weights[2]).chunk(3, dim=-1)
+    hr, hz, hn = F.linear(h, weights[1], weights[3]).chunk(3, dim=-1)
+    z = torch.sigmoid(xz + hz)
+    return z * h + (1 - z) * activation(xn + torch.sigmoid(xr + hr) * hn)

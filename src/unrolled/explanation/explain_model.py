@@ -16,6 +16,7 @@ from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks
+from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import constants_note
 from unrolled.explanation.one_call import explain_one_call
@@ -41,9 +42,19 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
         rnn: Which networks are opened.
         seed: Every run starts all generators of random numbers from it; None to let them go on.
     """
-    with python_modules(model, asked.args, asked.kwargs) as python:
+    try:
+        return _explain_by_class(model, asked, rnn, seed)
+    except NoKernelError as error:
+        return _explain_by_class(model, asked, rnn, seed, error.paths)
+
+
+def _explain_by_class(
+    model: nn.Module, asked: Request, rnn: Named, seed: int | None, without_kernel: frozenset[str] = frozenset()
+) -> Explanations:
+    """Take modules for what their classes say, except ``without_kernel``, which compute their steps themselves."""
+    with python_modules(model, asked.args, asked.kwargs, without_kernel) as python:
         run = _observed_run(python.model, asked.args, asked.kwargs, seed)
-        networks = find_networks(python.model, python.named(rnn), run)
+        networks = find_networks(python.model, python.named(rnn), run, without_kernel)
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
         named = all_modules(python.model)
         cut = [named[path] for path in networks.paths]

@@ -16,6 +16,7 @@ from unrolled.expansions.base import Linearisation
 from unrolled.explanation.choice import Wanted
 from unrolled.explanation.examples import count_examples, find_owners
 from unrolled.explanation.networks.find_network import FoundNetworks
+from unrolled.explanation.networks.own_forwards import NoKernelError, has_own_forward
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.strands.covectors import find_covectors
 from unrolled.explanation.strands.lines import find_lines
@@ -23,6 +24,7 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
@@ -97,6 +99,7 @@ class HeldCallsOf:
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
                 with failures_refused():
                     whole = call(mode)
+                self._refuse_without_kernel(mode)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 batch = self._count_examples(mode.strands)
@@ -107,6 +110,14 @@ class HeldCallsOf:
             probability = is_sigmoid(output, mode.gates)
         expected = select_target(self.plain.output, select, batch).detach()
         return HeldCalls(output, expected, select, list(choice.names), mode, probability)
+
+    def _refuse_without_kernel(self, mode: RecordedModel) -> None:
+        """Refuse networks that are some by their class alone: what their forward computes is another."""
+        modules = all_modules(self.plain.model)
+        without = [path for path in self.networks.opened if path in mode.running.ran - mode.met]
+        own = [path for path in without if has_own_forward(modules[path])]
+        if own:
+            raise NoKernelError(own)
 
     def _count_examples(self, strands: list[Strand]) -> int:
         first = [strand for strand in strands if strand.before is None and strand.direction == 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -43,7 +43,9 @@ class FoundNetworks:
         return {path: self.steps[path].method if path in self.steps else "forward" for path in self.paths}
 
 
-def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> FoundNetworks:
+def find_networks(
+    model: nn.Module, rnn: Named, run: Callable[[], object], without_kernel: Collection[str] = ()
+) -> FoundNetworks:
     """Find all recurrent networks of a model, and those that are to be opened.
 
     The steps that users wrote are looked for where a model has no other recurrent network, or where they are named.
@@ -52,6 +54,7 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
         model: The model.
         rnn: What is to be opened; None for all.
         run: Runs the model, to see which modules are steps.
+        without_kernel: Networks by their class whose forward computes its steps itself: they are a user's own.
 
     Raises:
         UsageError: If the model has none, or ``rnn`` names none of them.
@@ -59,10 +62,15 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
     """
     modules = all_modules(model)
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
-    found = _without_kept_beside(found, modules, model, run)
+    found = [path for path in _without_kept_beside(found, modules, model, run) if path not in without_kernel]
+    # of a network with torch.nn's equations, torch.nn's own stands at its path by now
+    without_kernel = [path for path in without_kernel if isinstance(modules[path], RECURRENT_MODULES)]
+    owned = [modules[path] for path in without_kernel]
     if rnn is None:
-        called = [] if found else seen_steps(model, run)
+        called = seen_steps(model, run, owned=owned) if without_kernel or not found else []
         own_steps = found_steps(called)
+        if found:
+            own_steps = {path: own_steps[path] for path in _inside(without_kernel, own_steps)}
         if not found and not own_steps:
             raise UsageError(_called_once(called) or _none_found(model, modules))
         paths = (*found, *own_steps)
@@ -75,17 +83,27 @@ def find_networks(model: nn.Module, rnn: Named, run: Callable[[], object]) -> Fo
     for each in several:
         adapter = each if isinstance(each, CellAdapter) else None
         places = _paths(adapter.module if adapter else each, modules, found)
-        inside = [p for p in found for path in places if p == path or p.startswith(f"{path}." if path else "")]
-        if adapter is not None or not inside:
-            seen = seen_steps(model, run, adapters) if seen is None else seen
+        inside = _inside(places, found)
+        if adapter is not None:
+            inside = []
+        elif inside:
+            places = _inside(places, without_kernel)
+        if places:
+            seen = seen_steps(model, run, adapters, owned) if seen is None else seen
             own = {path: form for each in places for path, form in named_step(seen, each, adapter).items()}
-            if not own:
+            if not own and not inside:
                 raise UsageError(_no_step(places[0], modules[places[0]], adapter))
             steps |= own
-            inside = list(own)
+            inside += own
         chosen.update(inside)
     every = (*found, *(path for path in steps if path not in found))
     return FoundNetworks(every, tuple(path for path in every if path in chosen), steps)
+
+
+def _inside(places: Iterable[str], paths: Iterable[str]) -> list[str]:
+    """Return the paths that are one of some places or inside it."""
+    starts = tuple((place, f"{place}." if place else "") for place in places)
+    return [path for path in paths if any(path == place or path.startswith(start) for place, start in starts)]
 
 
 def _without_kept_beside(
@@ -157,8 +175,8 @@ def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
 
 def _without_steps(path: str, module: nn.Module) -> str:
     return (
-        f"{path or 'the model'} is {kind_of(module)} that computes its steps itself, otherwise than "
-        "torch.nn, and none of its modules is one step; write the step as a module or as a method step(x, state) that "
+        f"{path or 'the model'} is {kind_of(module)} that computes its steps itself, "
+        "and none of its modules is one step; write the step as a module or as a method step(x, state) that "
         f"its forward calls, or name it: rnn='{path + '.' if path else ''}cell' or rnn=unrolled.as_cell(…); "
         "unrolled.account opens it as it is"
     )

@@ -5,7 +5,7 @@ The rules of a held forward meet operations that Python calls. What was compiled
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -61,8 +61,12 @@ class PythonModel:
 
 
 @contextmanager
-def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[PythonModel]:
+def python_modules(
+    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], without_kernel: Collection[str] = ()
+) -> Iterator[PythonModel]:
     """Yield a model as Python modules, and restore it at the end.
+
+    Networks at the paths ``without_kernel`` are torch's by their class, and a user's by what their forward computes.
 
     Raises:
         UnsupportedOperationError: If it was scripted, traced or quantised in a way that cannot be followed.
@@ -70,7 +74,8 @@ def python_modules(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str,
     """
     with ONE_THREAD, compiled_as_python(model), keras_as_steps(model):
         twins, paths = _Twins.of_model(model), all_modules(model)
-        written = {each for each in written_networks(twins.top).values() if each not in twins.of.values()}
+        by_hand = written_networks(twins.top, without_kernel).values()
+        written = {each for each in by_hand if each not in twins.of.values()}
         if not twins.places and not written:
             yield PythonModel(twins.top, twins.of, paths)
             return

@@ -10,7 +10,7 @@ import inspect
 import re
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -144,13 +144,27 @@ def _is_state(name: str) -> bool:
     return bool(words) and all(word in _WORDS or short in _WORDS for word, short in zip(words, bare, strict=True))
 
 
-def seen_steps(model: nn.Module, run: Callable[[], object], adapters: Iterable[CellAdapter] = ()) -> list[SeenStep]:
-    """Run a model once, and list the methods that may be a step."""
+def seen_steps(
+    model: nn.Module,
+    run: Callable[[], object],
+    adapters: Iterable[CellAdapter] = (),
+    owned: Collection[nn.Module] = (),
+) -> list[SeenStep]:
+    """Run a model once, and list the methods that may be a step.
+
+    Args:
+        model: The model.
+        run: Runs it.
+        adapters: Methods that a user named.
+        owned: Networks by their class that are the user's own.
+    """
     wanted = [(each.module, each.method) for each in adapters]
     candidates = []
     for path, module in all_modules(model).items():
         asked = {method for which, method in wanted if which is module or which == path}
-        for method in (*asked, *(name for name in _methods(module) if name not in asked)):
+        known = isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase) and module not in owned
+        methods = () if known else _methods(module)
+        for method in (*asked, *(name for name in methods if name not in asked)):
             parameters = _parameters(module, method)
             if len(parameters) > 1 or (method in asked and parameters):
                 candidates.append(SeenStep(path, module, method, parameters))
@@ -207,7 +221,7 @@ def _with_steps_inside(form: StepForm, step: SeenStep, seen: Sequence[SeenStep])
 def _methods(module: nn.Module) -> Iterator[str]:
     """List the methods of a user's module that may be a step."""
     kind = type(module)
-    if kind.__module__.startswith("torch.") or isinstance(module, Recurrent | nn.RNNBase | nn.RNNCellBase):
+    if kind.__module__.startswith("torch."):
         return
     # most have one of their own: only others are searched for kept ones
     if next(module.parameters(), None) is None and not (all_parameters(module) or all_buffers(module)):

@@ -7,7 +7,7 @@ of the model says in which form torch.nn's results are to be given; if they diff
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,12 +49,16 @@ FORMS: tuple[Form, ...] = (
 """What classes return: the outputs, h, c, those of the top layer, with the batch first or second."""
 
 
-def written_networks(model: nn.Module) -> dict[str, nn.Module]:
-    """Return the modules of users that hold the weights of a recurrent network by torch.nn's names."""
+def written_networks(model: nn.Module, without_kernel: Collection[str] = ()) -> dict[str, nn.Module]:
+    """Return the modules of users that hold the weights of a recurrent network by torch.nn's names.
+
+    Of torch's networks by their class, those at the paths ``without_kernel`` are a user's.
+    """
     return {
         path: module
         for path, module in all_modules(model).items()
-        if not isinstance(module, nn.RNNBase | torch.jit.ScriptModule)
+        if not isinstance(module, torch.jit.ScriptModule)
+        and (path in without_kernel or not isinstance(module, nn.RNNBase))
         and {"weight_ih_l0", "weight_hh_l0"} <= module._parameters.keys()
         and not (module._forward_hooks or module._forward_pre_hooks)
     }

@@ -20,6 +20,7 @@ from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.network_cells import Network
 from unrolled.decomposition.open_network import OpenedNetwork, open_network
 from unrolled.errors import ParityError, UsageError, kind_of
+from unrolled.explanation.networks.own_forwards import has_own_forward
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -136,9 +137,11 @@ def record_forward(model: nn.Module, rnn: Network, run: Callable[[], object]) ->
         known = None if autocast_enabled() or changed else call.result[0]
         try:
             opened = open_network(rnn, call.inputs, cast("Lengths", call.kwargs.get("lengths")), call.state, known)
-        except ParityError as error:
-            if call.coarse and not autocast_enabled():
+        except (ParityError, UsageError) as error:
+            if isinstance(error, ParityError) and call.coarse and not autocast_enabled():
                 raise ParityError(UNDER_AUTOCAST) from error
+            if has_own_forward(rnn):  # it may run torch's kernel inside
+                raise NotOneCallError(str(error)) from error
             raise
     final = call.result[1]
     return RecordedForward(model, rnn, run, output, opened, final if isinstance(final, tuple) else (final,))

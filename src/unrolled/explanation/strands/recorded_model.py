@@ -61,12 +61,15 @@ class RecordedModel(HeldModel):
         self.probe = probe
         self.strands: list[Strand] = []
         self.running = RunningNetworks()
+        self.met: set[str] = set()
+        """Paths of the networks whose kernel or step the run has met."""
         self._calls = 0
 
     def run_network(self, call: NetworkCall) -> tuple[Tensor, list[Tensor]]:
         """Record a call; what it returns is made of the strands' leaves."""
         path, order = self.running.now
         inputs = call.inputs
+        self.met.add(path)
         if path not in self.networks or not inputs.shape[1]:
             self._calls += path in self.networks  # a step that no example takes part in
             return super().run_network(call)

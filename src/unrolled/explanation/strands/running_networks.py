@@ -20,6 +20,8 @@ class RunningNetworks:
 
     def __init__(self) -> None:
         self._paths: list[tuple[str, Tensor | None]] = []
+        self.ran: set[str] = set()
+        """The paths of all networks that the model has run."""
 
     @property
     def now(self) -> tuple[str, Tensor | None]:
@@ -40,6 +42,7 @@ class RunningNetworks:
     def _noted(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*args: Any, **kwargs: Any) -> Any:
             packed = next((each for each in (*args, *kwargs.values()) if isinstance(each, PackedSequence)), None)
+            self.ran.add(path)
             self._paths.append((path, None if packed is None else packed.sorted_indices))
             try:
                 return forward(*args, **kwargs)
