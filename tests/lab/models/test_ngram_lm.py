@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 
 import pytest
 
@@ -35,6 +37,65 @@ def test_kneser_ney_sums_to_one_after_any_context(order, discount):
     ]
     for context in contexts:
         assert sum(model.probability(word, context) for word in WORDS) == pytest.approx(1.0, abs=1e-12)
+
+
+def long_text():
+    """A text in which k-grams occur once, twice, three and four times, for each k."""
+    draw = random.Random(0)
+    return [[draw.choice("aaaaabbbccd") + draw.choice("xy") for _ in range(9)] + ["<eos>"] for _ in range(40)]
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("text", [TEXT, long_text()], ids=["short", "long"])
+def test_modified_kneser_ney_sums_to_one_after_any_context(order, text):
+    model = NGramLanguageModel(order, "modified kneser-ney").fit(text)
+    words = sorted({word for line in text for word in line})
+    for context in ((), ("ax",), ("by", "<eos>"), ("ay", "never", "ax"), ("the", "dog"), ("dog", "and", "the")):
+        assert sum(model.probability(word, context) for word in words) == pytest.approx(1.0, abs=1e-12)
+
+
+def by_definition(text, order, word, context):
+    """Modified Kneser-Ney of Chen and Goodman, each count by a pass over the text."""
+    running = ["<pad>"] * (order - 1) + [each for line in text for each in line]
+    ends = range(order, len(running) + 1)
+
+    def counts(length):
+        if length == order:
+            return Counter(tuple(running[end - length : end]) for end in ends)
+        return Counter(gram[1:] for gram in {tuple(running[end - length - 1 : end]) for end in ends})
+
+    def probability(gram):
+        kinds = counts(len(gram))
+        if len(gram) == 1:
+            return kinds[gram] / kinds.total()
+        times = Counter(kinds.values())
+        share = times[1] / (times[1] + 2 * times[2])
+        off = [0, *(k - (k + 1) * share * times[k + 1] / times[k] for k in (1, 2, 3))]
+        after = {kind: count for kind, count in kinds.items() if kind[:-1] == gram[:-1]}
+        if not after:
+            return probability(gram[1:])
+        taken = sum(off[min(count, 3)] for count in after.values())
+        own = after.get(gram, 0)
+        return (own - off[min(own, 3)] + taken * probability(gram[1:])) / sum(after.values())
+
+    return probability((*context, word))
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_modified_kneser_ney_is_that_of_chen_and_goodman(order):
+    text = long_text()
+    model = NGramLanguageModel(order, "modified kneser-ney").fit(text)
+    for context in (("ax", "ay"), ("dx", "by"), ("cy", "<eos>"), ("dy", "dy")):
+        for word in ("ax", "dy", "<eos>"):
+            expected = by_definition(text, order, word, context[1 - order :])
+            assert model.probability(word, context) == pytest.approx(expected, abs=1e-12)
+    plain = NGramLanguageModel(order).fit(text)
+    assert abs(plain.probability("ax", ("ax", "ay")) - model.probability("ax", ("ax", "ay"))) > 1e-4
+
+
+def test_a_text_too_short_for_estimates_has_the_given_discount():
+    given, plain = (NGramLanguageModel(3, kind, 0.6).fit(TEXT) for kind in ("modified kneser-ney", "kneser-ney"))
+    assert given.perplexity(OTHER) == pytest.approx(plain.perplexity(OTHER), abs=1e-12)
 
 
 @pytest.mark.parametrize("order", [2, 3])

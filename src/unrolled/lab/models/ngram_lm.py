@@ -9,19 +9,28 @@ Maximum likelihood is count(w_{t-n+1} … w_t) / count(w_{t-n+1} … w_{t-1}). I
 where c_k counts occurrences for k = n, and for smaller k the different words seen before h w. Both models are nltk's.
 nltk counts these words for each prediction by a pass over all contexts; here they are tabulated once.
 
+Modified Kneser-Ney takes off another d from what was counted once, twice, and more often, and estimates each for each k
+from n_1 … n_4, the numbers of k-grams that were counted once … four times:
+
+.. math:: Y = n_1 / (n_1 + 2 n_2), \quad d_1 = 1 - 2 Y n_2 / n_1, \quad d_2 = 2 - 3 Y n_3 / n_2,
+    \quad d_3 = 3 - 4 Y n_4 / n_3
+
 A text is running text: line ends are words, and contexts reach across them. The n - 1 positions before the first word
 hold a token that is never predicted; so every n-gram is the end of a longer one, and probabilities sum to 1.
 
 Source:
-    Kneser and Ney (1995), Improved backing-off for m-gram language modeling; Chen and Goodman (1998), section 2.7.
+    Kneser and Ney (1995), Improved backing-off for m-gram language modeling; Chen and Goodman (1998), sections 2.7
+    and 3.
     The library is nltk.lm.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import repeat
 from typing import Any, Literal
 
 from unrolled.errors import DataError, UsageError
@@ -38,7 +47,7 @@ class NGramLanguageModel:
     Args:
         order: n; 2 for bigrams, 3 for trigrams.
         smoothing: ``"none"`` is maximum likelihood, under which a text with an unseen n-gram has probability 0.
-        discount: d of Kneser-Ney.
+        discount: d of Kneser-Ney; of the modified one, for those k of which a text is too short to estimate it.
 
     Raises:
         UsageError: The order is below 2, or the discount is outside 0 to 1.
@@ -50,7 +59,10 @@ class NGramLanguageModel:
     """
 
     def __init__(
-        self, order: int, smoothing: Literal["none", "kneser-ney"] = "kneser-ney", discount: float = 0.75
+        self,
+        order: int,
+        smoothing: Literal["none", "kneser-ney", "modified kneser-ney"] = "kneser-ney",
+        discount: float = 0.75,
     ) -> None:
         if order < 2:
             raise UsageError(f"order is {order}; expected 2 or more")
@@ -159,20 +171,67 @@ def _make(order: int, smoothing: str, discount: float) -> Any:
     class Tabulated(KneserNey):
         """Tabulates the number of different words before each n-gram once, after the text has been counted."""
 
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.before: Counter[tuple[str, ...]] | None = None
-            self.totals: Counter[tuple[str, ...]] = Counter()
+        @cached_property
+        def before(self) -> dict[tuple[str, ...], Counter[str]]:
+            found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+            for length in range(2, order + 1):
+                for prefix, words in self.counts[length].items():
+                    found[prefix[1:]].update(words.keys())
+            return found
+
+        @cached_property
+        def totals(self) -> dict[tuple[str, ...], int]:
+            return {context: words.total() for context, words in self.before.items()}
 
         def _continuation_counts(self, word: str, context: tuple[str, ...] = ()) -> tuple[int, int]:
-            if self.before is None:
-                self.before = Counter()
-                for length in range(2, order + 1):
-                    for prefix, words in self.counts[length].items():
-                        self.totals[prefix[1:]] += len(words)
-                        self.before.update((*prefix[1:], each) for each in words)
-            return self.before[(*context, word)], self.totals[context]
+            return self.before[context][word], self.totals[context]
+
+    class Modified(Tabulated):
+        """Takes off a discount of its own from what was counted once, twice, and more often."""
+
+        @cached_property
+        def parts(self) -> dict[tuple[str, ...], tuple[int, float]]:
+            """The total of the counts after each context, and what is taken off them in all."""
+            return {
+                context: (sum(counts), sum(map(self._discount, counts, repeat(len(context) + 1))))
+                for context, counts in self._counts()
+            }
+
+        @cached_property
+        def discounts(self) -> dict[int, tuple[float, float, float]]:
+            """d_1, d_2 and d_3 of the k-grams of each length."""
+            seen: dict[int, Counter[int]] = defaultdict(Counter)
+            for context, counts in self._counts():
+                seen[len(context) + 1].update(counts)
+            return {length: _discounts(times, discount) for length, times in seen.items()}
+
+        def _counts(self) -> Iterator[tuple[tuple[str, ...], list[int]]]:
+            for context, words in self.counts[order].items():
+                yield context, list(words.values())
+            for context, words in self.before.items():
+                if 0 < len(context) < order - 1:
+                    yield context, list(words.values())
+
+        def _discount(self, count: int, length: int) -> float:
+            return self.discounts[length][min(count, 3) - 1] if count else 0.0
+
+        def alpha_gamma(self, word: str, context: tuple[str, ...]) -> tuple[float, float]:
+            longest = len(context) + 1 == order
+            count = self.counts[context][word] if longest else self.before[context][word]
+            total, taken = self.parts[context]
+            return (count - self._discount(count, len(context) + 1)) / total, taken / total
 
     if smoothing == "none":
         return MLE(order)
-    return InterpolatedLanguageModel(Tabulated, order, params={"discount": discount, "order": order})
+    kind = Modified if smoothing == "modified kneser-ney" else Tabulated
+    return InterpolatedLanguageModel(kind, order, params={"discount": discount, "order": order})
+
+
+def _discounts(times: Mapping[int, int], otherwise: float) -> tuple[float, float, float]:
+    """Estimate d_1, d_2 and d_3 from the numbers of k-grams that were counted once, twice, three and four times."""
+    once, twice, thrice, four = (times.get(count, 0) for count in (1, 2, 3, 4))
+    if not (once and twice and thrice and four):
+        return otherwise, otherwise, otherwise
+    share = once / (once + 2 * twice)
+    found = 1 - 2 * share * twice / once, 2 - 3 * share * thrice / twice, 3 - 4 * share * four / thrice
+    return max(found[0], 0.0), max(found[1], 0.0), max(found[2], 0.0)

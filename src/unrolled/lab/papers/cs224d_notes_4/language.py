@@ -5,8 +5,9 @@ do not grow with the corpus; they measure nothing. Here all models learn the sam
 same vocabulary. Memory is the number of stored numbers: one for every distinct k-gram, k = 1 … n, of a count model, and
 the parameters of a network. Our choices where the notes are silent:
 
-- Smoothing: none, as in equations 2 and 3, which gives a text with an unseen n-gram probability 0; and interpolated
-  Kneser-Ney.
+- Smoothing: none, as in equations 2 and 3, which gives a text with an unseen n-gram probability 0; interpolated
+  Kneser-Ney with the discount 0.75; and modified Kneser-Ney, which estimates its discounts and is what networks are
+  usually compared with.
 - The network of Bengio et al. with n - 1 words of context is the window model with direct connections (equation 4).
   Its softmax is tied to the word vectors, as those of the other networks are.
 - All networks have word vectors and hidden layers of one size each, Adam, and the same number of epochs.
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
 __all__ = ["LanguageModels", "distinct_ngrams"]
 
 _ORDERS = (2, 3, 4, 5)
+_SMOOTHED = {
+    "none": "as counted",
+    "kneser-ney": "Kneser-Ney",
+    "modified kneser-ney": "modified Kneser-Ney",
+}
 _RECURRENT = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm"}
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"data": "made up", "lines": [80, 20, 20]},
@@ -75,7 +81,7 @@ class LanguageModels(Experiment):
         training = {**network["training"], "seed": 0}
 
         def counts(order: int, smoothing: str) -> Trial:
-            label = f"{order}-grams, {'as counted' if smoothing == 'none' else 'Kneser-Ney'}"
+            label = f"{order}-grams, {_SMOOTHED[smoothing]}"
             return Trial(label, {"kind": "counts", "order": order, "smoothing": smoothing, **sizes})
 
         def window(order: int) -> Trial:
@@ -106,6 +112,7 @@ class LanguageModels(Experiment):
             *(counts(order, "kneser-ney") for order in others),
             window(3),
             *(counts(order, "none") for order in _ORDERS),
+            *(counts(order, "modified kneser-ney") for order in _ORDERS),
         ]
 
     def day_hours(self, trial: Trial) -> float:
