@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -138,6 +139,11 @@ def test_a_cell_cannot_break_the_table_and_a_row_must_fit_it():
         (Number([108.1], 100.0), False),
         (Number([91.9], 100.0), False),  # better is not the same
         (Number([-0.93], -1.0), True),
+        (Number([4.794 + math.log(1.079)], 4.794, unit="nats"), True),
+        (Number([4.794 - math.log(1.081)], 4.794, unit="nats"), False),
+        (Number([1.283 + math.log2(1.079)], 1.283, unit="bits"), True),
+        (Number([1.283 + math.log2(1.081)], 1.283, unit="bits"), False),
+        (Number([1.37], 1.283), True),  # as if it were a perplexity
         (Number([0.9]), None),
         (Number([], 0.9), None),
         (cell(Number([], 0.9), ran=True), False),

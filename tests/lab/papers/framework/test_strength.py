@@ -46,18 +46,37 @@ def _section(store):
 def test_nothing_is_at_strength_before_it_has_run(tmp_path):
     told = _section(ResultStore(tmp_path))
     assert "0 of 2 items are at strength." in told
-    assert "| `arithmetic/counted` | cpu | 0 of 2 | 0 of 2 | 3.0 | no |" in told
-    assert "| `arithmetic/long` | day | 0 of 2 | 0 of 2 | 3.0 | no |" in told
+    assert "| `arithmetic/counted` | cpu | 0 of 2 | 0 of 2 | – | 3.0 | no |" in told
+    assert "| `arithmetic/long` | day | 0 of 2 | 0 of 2 | – | 3.0 | no |" in told
 
 
 def test_one_seed_at_scale_day_makes_strength_and_scale_cpu_does_not_where_there_is_a_day(tmp_path):
     store = ResultStore(tmp_path)
     for experiment in (Counted(), Long()):
         _run(experiment, "cpu", store, lambda chosen: chosen["seed"] == 0)
-    assert "| `arithmetic/counted` | cpu | 2 | 0 of 2 | – | yes |" in _section(store)
-    assert "| `arithmetic/long` | day | 0 of 2 | 0 of 2 | 3.0 | no |" in _section(store)
+    assert "| `arithmetic/counted` | cpu | 2 | 0 of 2 | – | – | yes |" in _section(store)
+    assert "| `arithmetic/long` | day | 0 of 2 | 0 of 2 | – | 3.0 | no |" in _section(store)
     _run(Long(), "day", store, lambda chosen: chosen == {"n": 2, "seed": 0} or chosen["seed"] == 1)
-    assert "| `arithmetic/long` | day | 1 of 2 | 2 | 1.5 | no |" in _section(store)
+    assert "| `arithmetic/long` | day | 1 of 2 | 2 | – | 1.5 | no |" in _section(store)
     _run(Long(), "day", store, lambda chosen: chosen["seed"] == 0)
     assert "2 of 2 items are at strength." in _section(store)
-    assert "| `arithmetic/long` | day | 2 | 2 | – | yes |" in _section(store)
+    assert "| `arithmetic/long` | day | 2 | 2 | – | – | yes |" in _section(store)
+
+
+class Trained(Counted):
+    """Trainings that record their best epoch; the first stopped while it improved."""
+
+    name = "arithmetic/trained"
+
+    def run(self, trial, setup):
+        return {"best_epoch": 3, "epochs": 2 + trial.settings["n"]}
+
+
+def test_trainings_that_were_best_in_their_last_epoch_are_counted(tmp_path):
+    store = ResultStore(tmp_path)
+    _run(Trained(), "cpu", store, lambda chosen: chosen == {"n": 2, "seed": 0})
+    assert "| 0 of 1 | 1.5 | no |" in "\n".join(strength_section([Trained()], store))
+    _run(Trained(), "cpu", store, lambda chosen: True)
+    assert "| `arithmetic/trained` | cpu | 2 | 2 | 1 of 2 | – | yes |" in "\n".join(
+        strength_section([Trained()], store)
+    )

@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 __all__ = ["RELATED", "UNITS", "Network", "Published", "Unit"]
 
@@ -52,6 +53,7 @@ class Unit:
     budget: int
     """Number of parameters of each network."""
     embedding: int
+    logarithm: Literal["nats", "bits"]
     types: int
     """Number of types of the paper's text, to count its own networks."""
     rows: tuple[Published, ...]
@@ -64,7 +66,7 @@ class Unit:
 
 UNITS = {
     "characters": Unit(
-        "chars", "bpc", "bits per character", 4_500_000, 128, 50,
+        "chars", "bpc", "bits per character", 4_500_000, 128, "bits", 50,
         (
             Published("mmLSTM", "mmlstm", 1, 512, 108, 20, 1.301),
             Published("LSTM", "lstm", 1, 991, 43, 18, 1.308),
@@ -79,7 +81,7 @@ UNITS = {
         ),
     ),
     "words": Unit(
-        "lm", "loss", "nats per word", 2_000_000, 64, 10_000,
+        "lm", "loss", "nats per word", 2_000_000, 64, "nats", 10_000,
         (
             Published("mmLSTM", "mmlstm", 1, 112, 20, 33, 4.794),
             Published("LSTM", "lstm", 1, 125, 10, 33, 4.816),

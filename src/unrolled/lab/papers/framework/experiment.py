@@ -193,10 +193,17 @@ class Experiment(ABC):
 
 
 def average(
-    results: Sequence[Result], name: str, theirs: float | None = None, *, digits: int = 2, percent: bool = False
+    results: Sequence[Result],
+    name: str,
+    theirs: float | None = None,
+    *,
+    digits: int = 2,
+    percent: bool = False,
+    unit: Literal["", "nats", "bits"] = "",
 ) -> Number:
     """Average a value over the results that have it: a training that diverged has none."""
-    return Number([float(result[name]) for result in results if name in result.values], theirs, digits, percent)
+    ours = [float(result[name]) for result in results if name in result.values]
+    return Number(ours, theirs, digits, percent, unit=unit)
 
 
 def training_cell(

@@ -16,8 +16,19 @@ An item is at strength when one seed of all of its trials has run at scale day: 
 data that is available, trained until the dev score stops improving, for at most the epochs or steps that the item
 sets. An item that has no scale day is at strength at scale cpu: it needs no training, or its data are generated, or
 it uses all of them already. `ours/faithfulness` compares methods on networks of its own and counts too; its page says
-on which part of the data they were trained. Hours are estimates for one core; further seeds are not counted in them."""
-_COLUMNS = ("item", "scale", "trials of one seed", "further seeds", "hours missing", "at strength")
+on which part of the data they were trained. Hours are estimates for one core; further seeds are not counted in them.
+A training whose best dev score is that of its last epoch might have learned more in further ones. The column "best in
+last epoch" counts these among the trainings of one seed that record their best epoch; items of which none does have a
+dash."""
+_COLUMNS = (
+    "item",
+    "scale",
+    "trials of one seed",
+    "further seeds",
+    "best in last epoch",
+    "hours missing",
+    "at strength",
+)
 
 
 def strength_section(experiments: Iterable[Experiment], store: ResultStore) -> Iterator[str]:
@@ -41,9 +52,18 @@ def _row(experiment: Experiment, store: ResultStore) -> list[str]:
         scale,
         _counted(first),
         _counted(further) if further else MISSING,
+        _best_in_last_epoch(first, scale, store),
         MISSING if reached else f"{hours:.1f}",
         "yes" if reached else "no",
     ]
+
+
+def _best_in_last_epoch(jobs: list[Job], scale: Scale, store: ResultStore) -> str:
+    """Count the trainings that stopped while dev still improved, among those that record their best epoch."""
+    found = [store.find(job.experiment, scale, job.trial) for job in jobs if job.done]
+    trained = [each for each in found if each is not None and {"best_epoch", "epochs"} <= each.values.keys()]
+    last = sum(each["best_epoch"] == each["epochs"] for each in trained)
+    return f"{last} of {len(trained)}" if trained else MISSING
 
 
 def _counted(jobs: list[Job]) -> str:

@@ -6,9 +6,11 @@ A dash stands for a number that is not known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
+from typing import Literal
 
 from unrolled.errors import UsageError
 
@@ -17,6 +19,7 @@ __all__ = ["MISSING", "POINTS", "SHARE", "Number", "Table", "cell", "markdown_ta
 MISSING = "–"
 POINTS, SHARE = 1.5, 0.08
 """A number agrees with the published one within 1.5 percentage points, or within 8 % where it is no percentage."""
+_LOGARITHMS = {"nats": math.log, "bits": math.log2}
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Number:
     """Whether the values are shares, shown in percent."""
     diverged: bool = False
     """Whether trainings ran and none ended well."""
+    unit: Literal["", "nats", "bits"] = ""
+    """Of a logarithm of a perplexity: it agrees if the perplexities differ by a factor of at most 1.08."""
     bracketed: bool = False
     """Whether a missing published number is shown, as a dash in brackets."""
 
@@ -68,7 +73,10 @@ class Number:
         """Whether ours is within the tolerance of theirs; None where there is nothing to compare."""
         if self.theirs is None or not (self.ours or self.diverged):
             return None
-        tolerance = POINTS if self.percent else SHARE * abs(self.theirs)
+        if self.unit:
+            tolerance = _LOGARITHMS[self.unit](1 + SHARE)
+        else:
+            tolerance = POINTS if self.percent else SHARE * abs(self.theirs)
         return self.difference is not None and abs(self.difference) <= tolerance + 1e-9  # rounding
 
 

@@ -18,7 +18,8 @@ RULES = f"""\
 1. If an item lists claims of its source, or conditions that we set beforehand, we check these. Any other item is
    compared by the published numbers of its first table, or of those of its columns that the item's file names.
 2. A number agrees if it is within {POINTS:g} percentage points of the published one (numbers in percent) or within
-   {100 * SHARE:g} % of it (all other numbers). Compared is the mean over the seeds whose training did not diverge; if
+   {100 * SHARE:g} % of it (all other numbers). Bits per character and nats per word agree if their perplexities differ
+   by a factor of at most {1 + SHARE:g}. Compared is the mean over the seeds whose training did not diverge; if
    all of them diverged, the number does not agree.
 3. *reproduced*: everything that was compared agrees; *partly*: at least half of it; *not reproduced*: less than half.
 4. What has not been run is not compared; the column "trials" says how much was run. *not run*: no trial at any scale

@@ -186,7 +186,7 @@ def _scores(unit: str, results: Sequence[Result]) -> Table:
                 str(Number([chosen[0]["parameters"] / 1e6], known.budget / 1e6)),
                 str(Number(times, seconds)),
                 str(average(chosen, "best_epoch", epochs, digits=0)),
-                average(chosen, f"test_{known.measure}", score, digits=3),
+                average(chosen, f"test_{known.measure}", score, digits=3, unit=known.logarithm),
             ))  # fmt: skip
     columns = ("model", "parameters, millions", "seconds per epoch", "epochs", f"test, {known.unit}")
     return Table(f"Penn Treebank, {unit}: ours (published, on a Tesla M60)", columns, rows)

@@ -123,7 +123,10 @@ class PartialSentences(Experiment):
         rows: list[Sequence[str | Number]] = []
         for cut in _CUTS:
             if chosen := where(results, cut=cut):
-                cells = (Number(_scores(chosen, model), PUBLISHED.get(cut or 0, {}).get(model), 3) for model in _MODELS)
+                cells = (
+                    Number(_scores(chosen, model), PUBLISHED.get(cut or 0, {}).get(model), 3, unit="bits")
+                    for model in _MODELS
+                )
                 learned = Number([chosen[0]["characters"] / 1000], digits=0)
                 rows.append((f"{cut or 'whole sentences'}", learned, *cells))
         table = Table(
