@@ -76,7 +76,7 @@ def test_trainings_that_were_best_in_their_last_epoch_are_counted(tmp_path):
     store = ResultStore(tmp_path)
     _run(Trained(), "cpu", store, lambda chosen: chosen == {"n": 2, "seed": 0})
     assert "| 0 of 1 | 1.5 | no |" in "\n".join(strength_section([Trained()], store))
-    _run(Trained(), "cpu", store, lambda chosen: True)
+    _run(Trained(), "cpu", store, bool)
     assert "| `arithmetic/trained` | cpu | 2 | 2 | 1 of 2 | – | yes |" in "\n".join(
         strength_section([Trained()], store)
     )

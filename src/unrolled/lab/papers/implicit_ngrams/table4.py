@@ -217,7 +217,7 @@ def _rates(results: Sequence[Result]) -> Iterator[Table]:
         ]
         names = tuple(_GRIDS[column][0])
         named = (", ".join(f"{name} {value:g}" for name, value in zip(names, rate, strict=True)) for rate in rates)
-        title = f"{column.capitalize()}: F1 on dev, %, by which the rate of each model is chosen"
+        title = f"{column.capitalize()}: F1 on dev, %; the rate with the highest is chosen; where one has run, none is"
         yield Table(title, ("model", *named), rows)
 
 

@@ -155,7 +155,8 @@ class TaskFigures(Experiment):
                 ]
             )
         columns = (
-            "command", "metric", "reached (goal)", "minutes of training", "parameters", "remainder / logit",
+            "command", "metric", "reached (goal)", "minutes of training", "parameters, fixed ones included",
+            "remainder / logit",
         )  # fmt: skip
         title = (
             "Seed 0, epochs chosen on dev, test measured once; "
