@@ -43,6 +43,15 @@ def test_the_summary_has_a_row_for_every_item_and_the_rules(folder):
     assert "| `arithmetic/cubes` | cpu, paper | – |" in not_run
 
 
+def test_the_summary_has_the_differences_that_nobody_could_explain(store, tmp_path, arithmetic):
+    page = tmp_path / "README.md"
+    write_pages(arithmetic.items, store, tmp_path, tmp_path / "figures")
+    assert "Unexplained" not in page.read_text()
+    (store.folder / "unexplained.md").write_text("## Unexplained\n\n- Squares grow.\n")
+    write_pages(arithmetic.items, store, tmp_path, tmp_path / "figures")
+    assert "\n\n## Unexplained\n\n- Squares grow.\n\n## How a verdict is found" in page.read_text()
+
+
 def test_a_page_has_tables_findings_figures_and_how_it_was_run(folder):
     text = (folder / "arithmetic-drawn.md").read_text()
     assert text.startswith(

@@ -29,6 +29,8 @@ In an item's tables our number stands first, the published one in brackets. ± i
 over seeds, or over what the table names; a number without it is of one seed, unless its table says otherwise. Trainings
 that diverged are left out of means. Epochs were chosen on dev, and so were settings unless an item says otherwise; each
 training was measured once on test data."""
+_UNEXPLAINED = "unexplained.md"
+"""In the folder of results: a section of the summary, written by hand."""
 _COLUMNS = ("item", "scale", "trials", "seeds, at most", "number", "published", "ours", "agree", "verdict")
 
 
@@ -127,6 +129,8 @@ def _summary(experiments: Sequence[Experiment], runs: Sequence[_Run], store: Res
     none = [[f"{each.name}: {each.title}", *[MISSING] * 7, "not run"] for each in experiments if each.name not in ran]
     yield markdown_table(_COLUMNS, [*(_summary_row(run) for run in runs), *none])
     yield from strength_section(experiments, store)
+    if (unexplained := store.folder / _UNEXPLAINED).is_file():
+        yield unexplained.read_text(encoding="utf-8").strip()
     yield "## How a verdict is found"
     yield RULES
     yield from _not_run(experiments, runs)
