@@ -3,7 +3,7 @@
 #   make test    what guards a change         make check   format, lint, types, import contracts
 #   make test-all   the slow tests as well: long interruptions, exhaustive grids, every experiment, the real datasets
 #   make campaign   attack runs, files, threads and command lines: at most an hour, goes on where it was stopped
-#   make gpu     the tests that need a GPU
+#   make gpu     the tests and benchmarks that need a GPU, at most eight minutes
 #   make gpu-day HOURS=24   the trials of scale paper, four processes on one GPU
 #   make bench   the benchmarks, printed      make wheel   build the wheel and try it on its own
 #   make docs    the documentation site, in build/docs; runs its notebooks
@@ -57,10 +57,11 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Every test that needs a GPU.
+# Every test and benchmark that needs a GPU, in at most eight minutes.
 gpu: $(STAMP)
 	@$(BIN)/python -c 'import sys, torch; torch.cuda.is_available() or sys.exit("make gpu: torch finds no GPU on this machine")'
-	$(BIN)/pytest -m gpu
+	timeout 240 $(BIN)/pytest -m gpu
+	timeout 240 $(BIN)/python benchmarks/gpu.py
 
 # First seeds come first; a stopped trial continues. The estimate needs some minutes.
 HOURS ?= 24

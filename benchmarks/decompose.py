@@ -30,13 +30,25 @@ KINDS = (nn.GRU, nn.LSTM)
 
 def clock(call: Callable[[], object]) -> float:
     """Time a call: with one thread the process's own time, which other processes of the machine delay least."""
+    if _on_gpu():
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        return time.perf_counter() - start
     now = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     start = now()
     call()
     return now() - start
 
 
+def _on_gpu() -> bool:
+    return torch.get_default_device().type == "cuda"
+
+
 def kind_of_time() -> str:
+    if _on_gpu():
+        return "wall time, until the GPU has finished"
     return "the process's own CPU time" if torch.get_num_threads() == 1 else "wall time"
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from unrolled.cells import CELLS
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
-MODULES = ("cells", "memory", "operations", "readme")
+MODULES = ("cells", "decompose", "gpu", "memory", "operations", "readme")
 
 
 @pytest.fixture
@@ -98,3 +100,13 @@ def test_operations_are_counted_with_what_they_go_over(load):
 def test_a_step_of_a_multiplicative_cell_has_two_products_each_way(load, name, products):
     found = load("operations").line(name).strip("| ").split(" | ")
     assert (found[0], found[2]) == (name, products)
+
+
+def test_cells_for_which_no_time_was_left_on_a_gpu_are_named(load):
+    gpu = load("gpu")
+    *_, left = gpu.training_steps(gpu.SMALL, repeats=1, minutes=-1.0)
+    names = left.partition(": ")[2].removesuffix(".").split(", ")
+    assert set(names) == set(CELLS.names()) - gpu.UNSIZED
+    assert len([line for line in gpu.training_steps(gpu.SMALL, repeats=1, minutes=9.0) if line.startswith("| ")]) == (
+        1 + len(names)
+    )
