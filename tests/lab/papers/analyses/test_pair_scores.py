@@ -69,6 +69,16 @@ def test_the_phrase_alone_gives_what_two_words_have_beyond_one_each():
     assert found[0, 0, 2].item() == pytest.approx(run(5, 8, 3) - run(8, 3) - run(5, 8) + run(8), abs=1e-5)
 
 
+def test_controls_are_made_of_the_terms_of_single_words():
+    explained = explained_of(nn.LSTM)
+    words = expansion_pairs(explained, "secant")["own term"].diagonal(dim1=1, dim2=2)
+    names = ("product of the words' terms", "minus the first word's term", "minus both words' terms")
+    product, first, both = (rival_pairs(explained, name) for name in names)
+    assert torch.equal(product[:, 1, 3], words[:, 1] * words[:, 3])
+    assert torch.equal(first[:, 1, 3], -words[:, 1])
+    assert torch.equal(both[:, 1, 3], -words[:, 1] - words[:, 3])
+
+
 def test_second_derivatives_are_those_of_small_steps():
     explained = explained_of(nn.GRU)
     explained = replace(explained, model=explained.model.double())

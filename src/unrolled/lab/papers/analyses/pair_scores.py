@@ -99,10 +99,27 @@ def _hessian(explained: Explained) -> Tensor:
     return torch.stack(rows, dim=1).double()
 
 
-def _products(explained: Explained) -> Tensor:
-    """Multiply the terms of the two words alone."""
+def _words(explained: Explained) -> tuple[Tensor, Tensor]:
+    """Give the terms of single words, that of the first word of each pair and that of the second."""
     words = _terms(explained, "secant").diagonal(dim1=1, dim2=2)
-    return words[:, :, None] * words[:, None, :]
+    pairs = words[:, :, None].expand(-1, -1, words.shape[1])
+    return pairs, pairs.mT
+
+
+def _products(explained: Explained) -> Tensor:
+    first, second = _words(explained)
+    return first * second
+
+
+def _forgotten(explained: Explained) -> Tensor:
+    """Score as if every word took an equal share from what was before it, whatever the two words are."""
+    return -_words(explained)[0]
+
+
+def _saturated(explained: Explained) -> Tensor:
+    """Score as if two words together had an equal share less than both alone."""
+    first, second = _words(explained)
+    return -(first + second)
 
 
 def _random(explained: Explained) -> Tensor:
@@ -115,6 +132,8 @@ RIVALS: dict[str, Callable[[Explained], Tensor]] = {
     "contextual decomposition": _decomposition,
     "Hessian x input": _hessian,
     "product of the words' terms": _products,
+    "minus the first word's term": _forgotten,
+    "minus both words' terms": _saturated,
     "random": _random,
 }
 

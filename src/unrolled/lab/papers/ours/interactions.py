@@ -7,7 +7,9 @@ that of "negative".
 
 Two kinds of texts: sentences of SST-2's test part, and texts of our own with a negator or an intensifier before an
 adjective. The second are made for the question, and are no sample of a language. What a score says of a pair stands in
-``analyses/pair_scores.py``; it was written down before any score of these networks was computed.
+``analyses/pair_scores.py``; it was written down before any score of these networks was computed. The controls "minus
+the first word's term" and "minus both words' terms" were added after the scores of two networks had been seen: they
+know nothing of the pair itself.
 
 The networks are three of ``ours/faithfulness`` that read forward. The index is our own short code, which the tests hold
 to the definition, and to the package shapiq (1.4.1) where that is installed.
@@ -52,7 +54,8 @@ _NETWORKS = ("SST-2, GRU, last", "SST-2, LSTM, last", "SST-2, 2-layer LSTM, mean
 _SMOKE = ("made-up, LSTM, last",)
 _EXPANSIONS = ("secant", "shares", "path", "operating", "gates", "zero")
 _RIVALS = (
-    "the phrase alone", "contextual decomposition", "Hessian x input", "product of the words' terms", "random",
+    "the phrase alone", "contextual decomposition", "Hessian x input", "product of the words' terms",
+    "minus the first word's term", "minus both words' terms", "random",
 )  # fmt: skip
 _REMOVALS = {"deletion": False, "<unk>": True}
 _SCORES = (*(f"{each}, {reading}" for each, reading in product(_EXPANSIONS, READINGS)), *_RIVALS)

@@ -251,7 +251,7 @@ def _draw_lengths(results: Sequence[Result]) -> Figure:
     lines = {}
     for panel, (encoder, name) in zip(panels, _ENCODERS.items(), strict=True):
         found = _of(results, encoder)
-        for number, method in enumerate((ALONE, _IG, "mean(operating, path)", "path", "zero", _CD)):
+        for number, method in enumerate((ALONE, _IG, "secant", "shares", "mean(operating, path)", "zero", _CD)):
             if method not in found:
                 continue
             spans = [[span for span in spans if span] for spans in _by_length(found[method])]
