@@ -24,3 +24,17 @@ def test_what_needs_an_optional_library_comes_last_and_networks_are_shared_with_
         assert settings["model"]["hidden"] == 128
         assert (settings["training"]["epochs"], settings["training"]["seed"]) == (3, 0)
     assert [trial.settings["model"]["encoder"] for trial in trials if "decomposition" in trial.label] == ["lstm"]
+
+
+def test_what_was_added_later_is_measured_on_the_same_networks_at_scale_day():
+    trials = PhraseAgreement().trials("day")
+    later = [
+        trial.settings for trial in trials if trial.settings["group"] in ("further methods", "relevance propagation")
+    ]
+    assert {"secant", "shares", "shares(0.5)", "account", "LRP"} <= {name for each in later for name in each["methods"]}
+    assert all("LRP" not in each["methods"] for each in later if each["model"]["encoder"] == "gru")
+    first = [trial.settings for trial in trials if trial.settings["group"] == "expansions"]
+    networks = [[each["model"], each["training"]] for each in first]
+    assert all([each["model"], each["training"]] in networks for each in later)
+    assert len(trials) == 30
+    assert len(PhraseAgreement().trials("cpu")) == 7
