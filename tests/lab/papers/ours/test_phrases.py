@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from unrolled.lab.papers.framework.experiment import Result
 from unrolled.lab.papers.ours.phrases import FIRST, PhraseAgreement
 
 
@@ -38,3 +39,30 @@ def test_what_was_added_later_is_measured_on_the_same_networks_at_scale_day():
     assert all([each["model"], each["training"]] in networks for each in later)
     assert len(trials) == 30
     assert len(PhraseAgreement().trials("cpu")) == 7
+
+
+def test_a_score_is_compared_with_the_phrase_alone_on_the_seeds_that_both_have():
+    def measured(value):
+        spread = [value, value - 0.1, value + 0.1]
+        return {
+            "pearson": spread,
+            "spearman": spread,
+            "by_length": [spread] * 5,
+            "cost": 1.0,
+            "draws": [value, value + 0.1],
+        }
+
+    results = []
+    for trial in PhraseAgreement().trials("day"):
+        seed, group = trial.settings["training"]["seed"], trial.settings["group"]
+        if group == "baselines":
+            found = {"the phrase alone": measured(0.5 + 0.2 * seed)}
+        elif group == "further methods" and seed == 1:
+            found = {"secant": measured(0.6)}
+        else:
+            continue
+        results.append(Result(trial, {"phrases": 9, "methods": found}, 1.0, "", "", "", {}))
+    tables = [table for table in PhraseAgreement().report(results, "day").tables if "less that of" in table.title]
+    for table in tables:
+        assert [list(row) for row in table.cells()] == [["secant", "-0.100", "-0.100 to -0.100"]]
+    assert len(tables) == 2

@@ -43,6 +43,7 @@ from unrolled.lab.papers.analyses.phrase_evaluation import (
     time_one_run,
 )
 from unrolled.lab.papers.analyses.phrase_scores import PolarityModel
+from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
@@ -174,7 +175,9 @@ def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, 
     found: dict[str, list[Mapping[str, Any]]] = {}
     for method, result in product(_SHOWN, chosen):
         if method in result["methods"]:
-            found.setdefault(method, []).append({**result["methods"][method], "phrases": result["phrases"]})
+            found.setdefault(method, []).append({
+                **result["methods"][method], "phrases": result["phrases"], "seed": result.trial.seed,
+            })  # fmt: skip
     return found
 
 
@@ -185,6 +188,23 @@ def _by_length(measured: Sequence[Mapping[str, Any]]) -> list[tuple[Sequence[flo
 
 def _mean(measured: Sequence[Mapping[str, Any]], name: str, place: int) -> float:
     return fmean(each[name][place] for each in measured)
+
+
+def _less_alone(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Sequence[str | Number]]:
+    """Compare each score with the run of the network on the phrase alone, over the seeds that both have."""
+    alone = {each["seed"]: each for each in found.get(ALONE, ())}
+    for method, measured in found.items():
+        both = [(each, alone[each["seed"]]) for each in measured if each["seed"] in alone]
+        if method != ALONE and both:
+            apart = [each["pearson"][0] - other["pearson"][0] for each, other in both]
+            draws = [fmean(some) for some in zip(*(_apart(*pair) for pair in both), strict=True)]
+            low, high = interval(draws)
+            yield method, Number(apart, digits=3), f"{low:.3f} to {high:.3f}"
+
+
+def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[float]:
+    """Subtract correlations resample by resample."""
+    return [mine - theirs for mine, theirs in zip(one["draws"], other["draws"], strict=True)]
 
 
 def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Table]:
@@ -220,6 +240,9 @@ def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
     yield Table(f"{name}: correlation with the labels of {count:,} phrases; cost in runs of the network", columns, rows)
     columns = ("score of a phrase", *(range_name(low, high) for low, high in LENGTH_RANGES))
     yield Table(f"{name}: Pearson correlation by words in the phrase", columns, long)
+    if rows := list(_less_alone(found)):
+        title = f"{name}: Pearson correlation less that of the phrase alone, on the same networks and resamples"
+        yield Table(title, ("score of a phrase", "difference", "95 %"), rows)
     if terms:
         columns = ("expansion", "n-gram alone, Pearson", "95 %", "error of the last state, %, mean", "median")
         yield Table(f"{name}: the n-gram's own term, and the error of the sum of terms", columns, terms)
