@@ -62,7 +62,9 @@ def test_a_score_is_compared_with_the_phrase_alone_on_the_seeds_that_both_have()
         else:
             continue
         results.append(Result(trial, {"phrases": 9, "methods": found}, 1.0, "", "", "", {}))
-    tables = [table for table in PhraseAgreement().report(results, "day").tables if "less that of" in table.title]
+    report = PhraseAgreement().report(results, "day")
+    assert all(caption.endswith("; on fewer seeds: secant.") for caption in report.captions.values())
+    tables = [table for table in report.tables if "less that of" in table.title]
     for table in tables:
         assert [list(row) for row in table.cells()] == [["secant", "-0.100", "-0.100 to -0.100"]]
     assert len(tables) == 2

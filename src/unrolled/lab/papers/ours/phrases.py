@@ -166,7 +166,8 @@ class PhraseAgreement(Experiment):
         name = "ours-phrases"
         figures = {name: partial(_draw, results), f"{name}-length": partial(_draw_lengths, results)}
         intervals = "95% bootstrap intervals over sentences, at their mean over the seeds"
-        return Report(tables, figures, {name: f"bars are {intervals}.", f"{name}-length": f"bands are {intervals}."})
+        end = f"{intervals}{_fewer_seeds(results)}."
+        return Report(tables, figures, {name: f"bars are {end}", f"{name}-length": f"bands are {end}"})
 
 
 def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, Any]]]:
@@ -179,6 +180,13 @@ def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, 
                 **result["methods"][method], "phrases": result["phrases"], "seed": result.trial.seed,
             })  # fmt: skip
     return found
+
+
+def _fewer_seeds(results: Sequence[Result]) -> str:
+    """Name the scores that were measured on fewer seeds than the others, as the end of a caption."""
+    counts = {method: len(found) for each in _ENCODERS for method, found in _of(results, each).items()}
+    fewer = [method for method, count in counts.items() if count < max(counts.values())]
+    return f"; on fewer seeds: {'; '.join(fewer)}" if fewer else ""
 
 
 def _by_length(measured: Sequence[Mapping[str, Any]]) -> list[tuple[Sequence[float] | None, ...]]:
