@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from unrolled.lab.papers.analyses.phrase_scores import (
     integrated_gradients,
     isolated_scores,
 )
+from unrolled.lab.papers.analyses.word_sums import word_sum_scores
 
 WORDS = ["one", "fine", "film", "that", "is", "not", "a", "bore", "and", "not", "dull"]
 SENTENCES = (tuple(WORDS), tuple(WORDS[3:9]), tuple(WORDS[:5]), tuple(WORDS[2:8]))
@@ -111,13 +113,30 @@ def test_gradients_in_batches_are_those_of_each_sentence(reader):
         assert found[number].item() == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+def test_the_words_of_a_phrase_have_its_score_where_a_network_has_no_biases(expansion):
+    reader = reader_of(partial(nn.GRU, bias=False))
+    words = word_sum_scores(reader, PHRASES, f"account, {expansion}", to_the_end=False)
+    assert torch.allclose(words, expansion_scores(reader, PHRASES, expansion)[0], atol=1e-10)
+    at_the_end = word_sum_scores(reader, PHRASES, f"account, {expansion}", to_the_end=True)
+    assert not torch.allclose(words, at_the_end, atol=1e-3)  # later words changed what the phrase contributes
+
+
+@pytest.mark.parametrize("method", ["account, secant", "LRP"])
+def test_words_have_another_score_than_their_phrase_where_a_network_has_biases(method):
+    reader = reader_of(nn.LSTM)
+    words = word_sum_scores(reader, PHRASES, method, to_the_end=False)
+    assert not torch.allclose(words, expansion_scores(reader, PHRASES, "secant")[0], atol=1e-3)
+
+
 @pytest.mark.parametrize(
     "score",
     [
         lambda reader, phrases, end: attribution_scores(reader, phrases, gradient_times_input, to_the_end=end, size=4),
         lambda reader, phrases, end: contextual_decomposition_scores(reader, phrases, to_the_end=end),
+        lambda reader, phrases, end: word_sum_scores(reader, phrases, "LRP", to_the_end=end),
     ],
-    ids=["gradients", "contextual decomposition"],
+    ids=["gradients", "contextual decomposition", "relevance"],
 )
 def test_what_is_read_at_the_phrases_end_knows_nothing_of_what_follows(score):
     reader = reader_of(nn.LSTM)

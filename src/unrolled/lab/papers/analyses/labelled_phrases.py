@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -16,10 +16,11 @@ from unrolled.lab.data.datasets.negation import POSITIVE
 from unrolled.lab.data.datasets.sst import Node, Tree
 from unrolled.lab.papers.framework.bootstrap import Correlation, correlate
 
-__all__ = ["LENGTH_RANGES", "LabelledPhrases", "negation_trees", "range_name"]
+__all__ = ["LENGTH_RANGES", "LabelledPhrases", "Texts", "negation_trees", "range_name"]
 
 LENGTH_RANGES = ((2, 2), (3, 4), (5, 8), (9, 16), (17, None))
 """Least and greatest number of words of a phrase in each range; None for no limit."""
+Texts = Sequence[Sequence[str]]
 _NEUTRAL = 2
 _EXTREME = 2
 
@@ -76,6 +77,20 @@ class LabelledPhrases:
         """Cut sentences off where a phrase ends: the distinct prefixes, and the index of each phrase's prefix."""
         ends, which = self.places[:, (0, 2)].unique(dim=0, return_inverse=True)
         return tuple(self.sentences[sentence][:stop] for sentence, stop in ends.tolist()), which
+
+    def sums(self, attribute: Callable[[Texts], Iterable[tuple[Tensor, Tensor]]], *, to_the_end: bool) -> Tensor:
+        """Sum attributions to words over each phrase, shape (phrases,).
+
+        ``attribute`` gives those of some texts at a time: their indices, and values of shape (texts, time). It gets
+        the sentences if ``to_the_end``, else each sentence up to the end of a phrase.
+        """
+        texts, text_of = (self.sentences, self.places[:, 0]) if to_the_end else self.prefixes()
+        longest = max(map(len, texts))
+        before = torch.zeros(len(texts), longest + 1, dtype=torch.float64)  # of all words before each place
+        for which, values in attribute(texts):
+            found = values.double().cumsum(dim=1)
+            before[which, 1 : found.shape[1] + 1] = found
+        return before[text_of, self.places[:, 2]] - before[text_of, self.places[:, 1]]
 
     def of_length(self, low: int, high: int | None) -> Tensor:
         """Find the phrases of ``low`` to ``high`` words, shape (phrases,), bool."""

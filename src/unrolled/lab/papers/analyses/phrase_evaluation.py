@@ -25,15 +25,18 @@ from unrolled.lab.papers.analyses.phrase_scores import (
     integrated_gradients,
     isolated_scores,
 )
+from unrolled.lab.papers.analyses.word_sums import word_sum_scores
 from unrolled.lab.papers.framework.bootstrap import Correlation
 
 __all__ = [
+    "ACCOUNT",
     "ALONE",
     "AT_PHRASE_END",
     "CONTEXTUAL_DECOMPOSITION",
     "GRADIENT_TIMES_INPUT",
     "INTEGRATED_GRADIENTS",
     "RANDOM",
+    "RELEVANCE",
     "evaluate_method",
     "time_one_run",
 ]
@@ -41,10 +44,13 @@ __all__ = [
 ALONE, RANDOM = "the phrase alone", "random"
 INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT = "integrated gradients", "gradient x input"
 CONTEXTUAL_DECOMPOSITION = "contextual decomposition"
+ACCOUNT, RELEVANCE = "account", "LRP"
+"""``account`` reads by the default expansion, ``account, EXPANSION`` by another one."""
 AT_PHRASE_END = ", at the phrase's end"
 """Suffix to the name of a method that otherwise reads the end of the sentence."""
 _ROWS = 512  # interpolated sentences in a batch of integrated gradients
-_NOT_EXPANSIONS = (ALONE, RANDOM, INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT, CONTEXTUAL_DECOMPOSITION)
+_SUMS = (ACCOUNT, RELEVANCE)
+_NOT_EXPANSIONS = (ALONE, RANDOM, INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT, CONTEXTUAL_DECOMPOSITION, *_SUMS)
 
 Scorer = Callable[[PolarityModel, LabelledPhrases], tuple[Tensor, ...]]
 """Scores phrases; an expansion also scores the n-grams' own terms."""
@@ -92,6 +98,8 @@ def _scorer(method: str, steps: int) -> Scorer:
         return lambda reader, phrases: (isolated_scores(reader, phrases),)
     if name == CONTEXTUAL_DECOMPOSITION:
         return lambda reader, phrases: (contextual_decomposition_scores(reader, phrases, to_the_end=end),)
+    if name.startswith(_SUMS):
+        return lambda reader, phrases: (word_sum_scores(reader, phrases, name, to_the_end=end),)
     if name == RANDOM:
         generator = torch.Generator().manual_seed(0)
         return lambda _, phrases: (torch.rand(len(phrases), generator=generator, dtype=torch.float64),)

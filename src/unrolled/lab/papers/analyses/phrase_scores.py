@@ -23,7 +23,7 @@ from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.run_encoder import run_padded_encoder
 from unrolled.lab.papers.analyses.contextual_decomposition import contextual_decomposition
-from unrolled.lab.papers.analyses.labelled_phrases import LabelledPhrases
+from unrolled.lab.papers.analyses.labelled_phrases import LabelledPhrases, Texts
 
 __all__ = [
     "PolarityModel",
@@ -124,13 +124,12 @@ def attribution_scores(
     The polarity attributed is that of the whole sentence if ``to_the_end``, else of the sentence up to the phrase's
     end. ``size`` is the number of texts in a batch.
     """
-    texts, text_of = (phrases.sentences, phrases.places[:, 0]) if to_the_end else phrases.prefixes()
-    longest = max(map(len, texts))
-    sums = torch.zeros(len(texts), longest + 1, dtype=torch.float64)  # of all tokens before each place
-    for which, lengths, vectors in reader.batches(texts, size):
-        found = attribute(reader.polarity, vectors, lengths).double().cumsum(dim=1)
-        sums[which, 1 : found.shape[1] + 1] = found
-    return sums[text_of, phrases.places[:, 2]] - sums[text_of, phrases.places[:, 1]]
+
+    def attributions(texts: Texts) -> Iterator[tuple[Tensor, Tensor]]:
+        for which, lengths, vectors in reader.batches(texts, size):
+            yield which, attribute(reader.polarity, vectors, lengths)
+
+    return phrases.sums(attributions, to_the_end=to_the_end)
 
 
 def gradient_times_input(polarity: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, lengths: Tensor) -> Tensor:

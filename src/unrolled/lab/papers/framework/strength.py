@@ -15,8 +15,9 @@ _RULE = """\
 An item is at strength when one seed of all of its trials has run at scale day: the source's own models, on all of its
 data that is available, trained until the dev score stops improving, for at most the epochs or steps that the item
 sets. An item that has no scale day is at strength at scale cpu: it needs no training, or its data are generated, or
-it uses all of them already. `ours/faithfulness` compares methods on networks of its own and counts too; its page says
-on which part of the data they were trained. Hours are estimates for one core; further seeds are not counted in them.
+it uses all of them already. `ours/faithfulness` and `ours/interactions` compare methods on networks of their own and
+count too; their pages say on which part of the data these were trained. Hours are estimates for one core; further
+seeds are not counted in them.
 A training whose best dev score is that of its last epoch might have learned more in further ones. The column "best in
 last epoch" counts these among the trainings of one seed that record their best epoch; items of which none does have a
 dash."""

@@ -5,6 +5,10 @@ labelled. A score is evaluated by its correlation with the labels, over all phra
 the whole sentence. Intervals come from resampling sentences, because phrases of one sentence overlap. The tables also
 show the cost: the time for all phrases, in units of one run of the network over the sentences.
 
+An expansion's score of a phrase is the sum of the terms of the n-grams inside it that end at its end. ``account`` and
+layer-wise relevance propagation (LRP) give each word a number, and a phrase the sum of its words'. Both, secant and
+shares were added after the other scores had been seen; they are measured at scale day alone.
+
 All 2,210 test sentences are scored; at scale cpu with 3 epochs and one seed, above it with 10 and three. The
 numbers in brackets are an earlier measurement, made before this library: 12,231 phrases of 700 test sentences, networks
 of 128 units.
@@ -27,16 +31,19 @@ from unrolled.lab.data.datasets.sst import read_trees
 from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.analyses.labelled_phrases import LENGTH_RANGES, LabelledPhrases, negation_trees, range_name
 from unrolled.lab.papers.analyses.phrase_evaluation import (
+    ACCOUNT,
     ALONE,
     AT_PHRASE_END,
     CONTEXTUAL_DECOMPOSITION,
     GRADIENT_TIMES_INPUT,
     INTEGRATED_GRADIENTS,
     RANDOM,
+    RELEVANCE,
     evaluate_method,
     time_one_run,
 )
 from unrolled.lab.papers.analyses.phrase_scores import PolarityModel
+from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
@@ -57,15 +64,23 @@ _EXACT = ("operating", "path", "gates")
 _MEANS = ("mean(operating, path)", "mean(operating, gates)", "mean(path, gates)", "mean(operating, path, gates)")
 _EXPANSIONS = ("zero", *_EXACT, *_MEANS, "activation", "taylor(2)", "taylor(3)")
 _HERE, _IG, _GI, _CD = AT_PHRASE_END, INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT, CONTEXTUAL_DECOMPOSITION
+_LATER = ("secant", "shares", "shares(0.5)")
+_ACCOUNTS = (ACCOUNT, ACCOUNT + _HERE, f"{ACCOUNT}, shares", f"{ACCOUNT}, shares{_HERE}")
 _GROUPS: dict[str, tuple[str, ...]] = {
     "expansions": _EXPANSIONS,
     "baselines": (ALONE, _GI, _GI + _HERE, RANDOM),
     "contextual decomposition": (_CD, _CD + _HERE),
     "integrated gradients": (_IG, _IG + _HERE),
+    "further methods": (*_LATER, *_ACCOUNTS),
+    "relevance propagation": (RELEVANCE, RELEVANCE + _HERE),
 }
 """What one trial measures; the group that needs an optional library comes last."""
-_SHOWN = (ALONE, _IG, _IG + _HERE, *_MEANS, *_EXACT, "taylor(3)", "taylor(2)", "zero", "activation", _CD, _CD + _HERE,
-          _GI, _GI + _HERE, RANDOM)  # fmt: skip
+_OF_THE_LSTM = ("contextual decomposition", "relevance propagation")
+"""The groups that are defined for an LSTM alone."""
+_NOT_AT_CPU = ("further methods", "relevance propagation")
+"""The networks of scale cpu are those of the first seed of scale day, which measures these groups."""
+_SHOWN = (ALONE, _IG, _IG + _HERE, *_LATER, *_ACCOUNTS, *_MEANS, *_EXACT, "taylor(3)", "taylor(2)", "zero",
+          "activation", _CD, _CD + _HERE, RELEVANCE, RELEVANCE + _HERE, _GI, _GI + _HERE, RANDOM)  # fmt: skip
 
 FIRST: dict[str, dict[str, float]] = {
     "lstm": {
@@ -110,8 +125,9 @@ class PhraseAgreement(Experiment):
         sizes = dict(_SIZES[scale])
         seeds, smoke, trials = sizes.pop("seeds"), scale == "smoke", []
         small = {"hidden": 8, "embedding": 8} if smoke else {}
-        for seed, (group, methods) in product(range(seeds), _GROUPS.items()):
-            for encoder in _ENCODERS if group != "contextual decomposition" else ("lstm",):
+        groups = {name: methods for name, methods in _GROUPS.items() if scale != "cpu" or name not in _NOT_AT_CPU}
+        for seed, (group, methods) in product(range(seeds), groups.items()):
+            for encoder in ("lstm",) if group in _OF_THE_LSTM else _ENCODERS:
                 settings = {
                     "data": "made-up negation" if smoke else "sst2",
                     "group": group,
@@ -150,7 +166,8 @@ class PhraseAgreement(Experiment):
         name = "ours-phrases"
         figures = {name: partial(_draw, results), f"{name}-length": partial(_draw_lengths, results)}
         intervals = "95% bootstrap intervals over sentences, at their mean over the seeds"
-        return Report(tables, figures, {name: f"bars are {intervals}.", f"{name}-length": f"bands are {intervals}."})
+        end = f"{intervals}{_fewer_seeds(results)}."
+        return Report(tables, figures, {name: f"bars are {end}", f"{name}-length": f"bands are {end}"})
 
 
 def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, Any]]]:
@@ -159,8 +176,17 @@ def _of(results: Sequence[Result], encoder: str) -> dict[str, list[Mapping[str, 
     found: dict[str, list[Mapping[str, Any]]] = {}
     for method, result in product(_SHOWN, chosen):
         if method in result["methods"]:
-            found.setdefault(method, []).append({**result["methods"][method], "phrases": result["phrases"]})
+            found.setdefault(method, []).append({
+                **result["methods"][method], "phrases": result["phrases"], "seed": result.trial.seed,
+            })  # fmt: skip
     return found
+
+
+def _fewer_seeds(results: Sequence[Result]) -> str:
+    """Name the scores that were measured on fewer seeds than the others, as the end of a caption."""
+    counts = {method: len(found) for each in _ENCODERS for method, found in _of(results, each).items()}
+    fewer = [method for method, count in counts.items() if count < max(counts.values())]
+    return f"; on fewer seeds: {'; '.join(fewer)}" if fewer else ""
 
 
 def _by_length(measured: Sequence[Mapping[str, Any]]) -> list[tuple[Sequence[float] | None, ...]]:
@@ -170,6 +196,23 @@ def _by_length(measured: Sequence[Mapping[str, Any]]) -> list[tuple[Sequence[flo
 
 def _mean(measured: Sequence[Mapping[str, Any]], name: str, place: int) -> float:
     return fmean(each[name][place] for each in measured)
+
+
+def _less_alone(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Sequence[str | Number]]:
+    """Compare each score with the run of the network on the phrase alone, over the seeds that both have."""
+    alone = {each["seed"]: each for each in found.get(ALONE, ())}
+    for method, measured in found.items():
+        both = [(each, alone[each["seed"]]) for each in measured if each["seed"] in alone]
+        if method != ALONE and both:
+            apart = [each["pearson"][0] - other["pearson"][0] for each, other in both]
+            draws = [fmean(some) for some in zip(*(_apart(*pair) for pair in both), strict=True)]
+            low, high = interval(draws)
+            yield method, Number(apart, digits=3), f"{low:.3f} to {high:.3f}"
+
+
+def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[float]:
+    """Subtract correlations resample by resample."""
+    return [mine - theirs for mine, theirs in zip(one["draws"], other["draws"], strict=True)]
 
 
 def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Table]:
@@ -205,15 +248,18 @@ def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
     yield Table(f"{name}: correlation with the labels of {count:,} phrases; cost in runs of the network", columns, rows)
     columns = ("score of a phrase", *(range_name(low, high) for low, high in LENGTH_RANGES))
     yield Table(f"{name}: Pearson correlation by words in the phrase", columns, long)
+    if rows := list(_less_alone(found)):
+        title = f"{name}: Pearson correlation less that of the phrase alone, on the same networks and resamples"
+        yield Table(title, ("score of a phrase", "difference", "95 %"), rows)
     if terms:
         columns = ("expansion", "n-gram alone, Pearson", "95 %", "error of the last state, %, mean", "median")
         yield Table(f"{name}: the n-gram's own term, and the error of the sum of terms", columns, terms)
 
 
 def _draw(results: Sequence[Result]) -> Figure:
-    figure, (panel,) = grid(1, 1, width=6.4, height=5.2)
     gathered = {encoder: _of(results, encoder) for encoder in _ENCODERS}
     methods = [method for method in _SHOWN if any(method in found for found in gathered.values())]
+    figure, (panel,) = grid(1, 1, width=6.4, height=1.4 + 0.2 * len(methods))
     for number, (encoder, found) in enumerate(gathered.items()):
         rows = [(place + 0.3 * number - 0.15, method) for place, method in enumerate(methods) if method in found]
         values, low, high = ([_mean(found[method], "pearson", end) for _, method in rows] for end in range(3))
@@ -239,7 +285,7 @@ def _draw_lengths(results: Sequence[Result]) -> Figure:
     lines = {}
     for panel, (encoder, name) in zip(panels, _ENCODERS.items(), strict=True):
         found = _of(results, encoder)
-        for number, method in enumerate((ALONE, _IG, "mean(operating, path)", "path", "zero", _CD)):
+        for number, method in enumerate((ALONE, _IG, "secant", "shares", "mean(operating, path)", "zero", _CD)):
             if method not in found:
                 continue
             spans = [[span for span in spans if span] for spans in _by_length(found[method])]
