@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from unrolled.lab.papers.analyses.faithfulness_scores import difference, mean_difference
+from unrolled.lab.papers.analyses.text_classifiers import OVER_TRAINED
 from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.framework.result_store import ResultStore
+from unrolled.lab.papers.framework.runner import collect
+from unrolled.lab.papers.framework.table import markdown_table
 from unrolled.lab.papers.ours.faithfulness import Faithfulness
+from unrolled.lab.papers.ours.known_truth import KnownTruth
+
+ROOT = Path(__file__).parents[4]
 
 MEASURES = {
     "comprehensiveness": 0.5, "sufficiency": 0.1, "blank_score": 0.4, "insertion": 0.8, "remainder": 1e-6,
@@ -157,7 +167,8 @@ def test_a_method_that_some_networks_lack_is_compared_on_the_others_and_has_a_re
         return 0.4 if "LSTM" in network else 0.6
 
     results = family(faithful(scores, without=lambda network, method: method == "LRP" and "GRU" in network), "sizes")
-    (row,) = (row for row in Faithfulness().compared(results).cells() if row[0] == "LRP")
+    row = Faithfulness().compared(results).cells()[-1]
+    assert row[0] == "LRP"
     assert row[1] == "0.503, on 2 of 5 networks"
     assert row[2].startswith("+0.100")
     ((method, reason, networks),) = table_of(results, "Why a dash").cells()
@@ -190,3 +201,46 @@ def test_a_mean_over_networks_counts_each_network_once():
     assert len(counts) == 2
     mean, low, high = mean_difference(results, "shares", "secant")
     assert mean == low == high == pytest.approx(0.1 / 5)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return collect(Faithfulness(), "cpu", ResultStore(ROOT / "results"))
+
+
+def test_the_table_of_the_readme_is_that_of_the_results(recorded):
+    table = Faithfulness().compared(recorded)
+    assert markdown_table(table.columns, table.cells()) in (ROOT / "README.md").read_text()
+    assert len(table.rows) <= 8
+
+
+def test_the_readme_says_how_often_a_peer_ranks_words_better(recorded):
+    """Of the networks of the first table: above, level and below by the intervals."""
+    expected = []
+    for ours in ("secant", "shares"):
+        for rival in (IG, "DeepLift", "LRP"):
+            first = family(recorded, "expansions") + family(recorded, "others")
+            names = {each.trial.settings["network"] for each in first} - OVER_TRAINED.keys()
+            known = [found for name in names if (found := difference(first, name, ours, rival))]
+            better, worse = sum(high < 0 for _, _, high in known), sum(low > 0 for _, low, _ in known)
+            expected.append((better, len(known), len(known) - better - worse, worse))
+    section = (ROOT / "README.md").read_text().partition("## Compared")[2].partition("\n## ")[0]
+    found = re.findall(r"(\d+) of (\d+) \((\d+) level, (\d+) worse\)", " ".join(section.split()))
+    assert [tuple(map(int, each)) for each in found] == expected
+
+
+def test_the_readme_says_what_finds_known_words():
+    """The share of cases in which the highest words are those that decide, by value and by size."""
+    results = collect(KnownTruth(), "cpu", ResultStore(ROOT / "results"))
+    shown = {
+        (name, column): number.shown_ours
+        for name, column, number in KnownTruth().report(results, "cpu").tables[0].numbers()
+    }
+    value, size = (
+        [shown[name, f"learned: {column}"] for name in ("shares", IG, "secant", "occlusion by <unk>")]
+        for column in ("set", "set by size")
+    )
+    said = " ".join((ROOT / "README.md").read_text().split())
+    assert f"in {value[0]} of the cases by `shares`, {value[1]} by integrated gradients, {value[2]} by `secant`" in said
+    assert f"{value[3]} if one word at a time is replaced" in said
+    assert f"without their signs, it is {size[1]} by integrated gradients and {size[0]} by `shares`" in said

@@ -21,19 +21,22 @@ from unrolled.lab.papers.framework.table import MISSING, Number, Table
 
 __all__ = ["against_table", "compared_table", "mean_table", "missing_table"]
 
-TIME = "processor time, in that of one forward and one backward pass over the same texts"
+_TIME = "processor time, in that of one forward and one backward pass over the same texts"
 
 
-def _time(results: Sequence[Result], method: str, split: str = "test") -> str:
-    """Average the processor time of a method over the networks that have it."""
-    found = [
-        r["methods"][method]["cost"] for r in results if r.trial.settings["split"] == split and method in r["methods"]
-    ]
-    return f"{fmean(found):.3g}" if found else MISSING
+def _mean(results: Sequence[Result], method: str, measure: str, split: str = "test") -> str:
+    """Average the time or the cancellation of a method over the networks that have it."""
+    some = [result for result in results if result.trial.settings["split"] == split]
+    found = [each[measure] for result in some if (each := result["methods"].get(method))]
+    known = [value for value in found if value is not None]
+    if not known:
+        return MISSING
+    mean = fmean(known)
+    return f"{mean:.3g}" if mean < 100 else f"{mean:.0f}"
 
 
 def mean_table(results: Sequence[Result], methods: Sequence[str], title: str, split: str = "test") -> Table:
-    """Tabulate the score of each method on each network, its mean where all networks have it, and its time."""
+    """Tabulate the score of each method on each network, its mean where all networks have it, cancellation and time."""
     networks, rows = networks_of(results), []
     for method in methods:
         scores = [mean_score(results, network, method, split) for network in networks]
@@ -41,8 +44,9 @@ def mean_table(results: Sequence[Result], methods: Sequence[str], title: str, sp
         cells = [MISSING if score is None else Number([score], digits=3) for score in scores]
         mean = Number([fmean(known)], digits=3) if len(known) == len(networks) else MISSING
         if known:
-            rows.append((method, *cells, mean, _time(results, method, split)))
-    return Table(f"{title}; time: {TIME}", ("method", *networks, "mean", "time"), rows)
+            means = (_mean(results, method, measure, split) for measure in ("cancellation", "cost"))
+            rows.append((method, *cells, mean, *means))
+    return Table(f"{title}; time: {_TIME}", ("method", *networks, "mean", "cancellation", "time"), rows)
 
 
 def against_table(results: Sequence[Result], method: str, rivals: Sequence[str]) -> Table:
@@ -74,7 +78,10 @@ def missing_table(results: Sequence[Result]) -> Table | None:
 
 
 def compared_table(results: Sequence[Result], methods: Sequence[str], default: str = "secant") -> Table:
-    """Tabulate methods by what they score more than the default, the best first, and where each is furthest behind."""
+    """Tabulate methods by what they score more than the default, and where each is furthest behind.
+
+    The best is the first; a method that some networks lack stands last, since its mean is of easier or harder texts.
+    """
     networks = networks_of(results)
     scores = {
         method: {n: s for n in networks if (s := mean_score(results, n, method)) is not None} for method in methods
@@ -86,10 +93,13 @@ def compared_table(results: Sequence[Result], methods: Sequence[str], default: s
             if len(scores[method]) < len(networks):
                 mean += f", on {len(scores[method])} of {len(networks)} networks"
             more = MISSING if method == default else show_difference(found)
-            row = (method, mean, more, _time(results, method), _furthest_behind(scores, method))
-            ranked.append((found[0], row))
-    rows = [row for _, row in sorted(ranked, key=lambda each: -each[0])]
-    title = f"Methods on the same texts of {len(networks)} networks, those that rank words best first; time: {TIME}"
+            row = (method, mean, more, _mean(results, method, "cost"), _furthest_behind(scores, method))
+            ranked.append((len(scores[method]) < len(networks), -found[0], row))
+    rows = [row for *_, row in sorted(ranked, key=lambda each: each[:2])]
+    title = (
+        f"Methods on the same texts of {len(networks)} networks, those that rank words best first, and last what some "
+        f"networks lack; time: {_TIME}"
+    )
     return Table(title, ("method", "mean score", f"less {default}", "time", "furthest below the best"), rows)
 
 

@@ -13,8 +13,8 @@ Two families were added after the others had been read: ``sizes``, in which peer
 their usual numbers of samples, and ``further expansions``, with the shares p and every expansion that ranks words. The
 usual numbers are those of the package shap (2M + 2048 samples for M words) and of captum (50 points, 25 orders; its own
 kernel SHAP and LIME take 25 samples). LIME has 1000 samples; the package lime takes 5000, which are too slow here.
-Within a trial all methods explain one training, so a pair is compared within a trial only: on another machine the same
-seed trains another network.
+All methods of a trial explain one training, and a pair is compared within a trial only: on another machine the same
+seed may train another network.
 
 The default expansion, secant, and p = 3/4 of ``shares`` were chosen before this item was made, on networks of which no
 result is kept: nothing here is evidence for that choice but what the tables of dev texts say.
