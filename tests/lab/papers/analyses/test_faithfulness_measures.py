@@ -65,3 +65,9 @@ def test_fewer_texts_are_the_first_of_more():
     some, more = (draw_texts(examples, count) for count in (5, 20))
     assert some == more[:5]
     assert min(map(len, more)) >= 5
+
+
+def test_stability_is_measured_where_texts_are_left_for_it(model):
+    batches = batch_texts(model, TEXTS)
+    assert measure_method("secant", batches, 1.0, 0)["stability"] is None
+    assert measure_method("secant", batches, 1.0, 1)["stability"] is not None

@@ -131,6 +131,18 @@ def test_shapley_sampling_nears_the_shapley_value():
     )
 
 
+def test_kernel_shap_draws_two_more_subsets_for_each_word(monkeypatch):
+    captum = pytest.importorskip("captum.attr", reason="needs the extra [compare]")
+    drawn = []
+    monkeypatch.setattr(
+        captum.KernelShap, "attribute", lambda _, ones, n_samples, **__: drawn.append(n_samples) or ones
+    )
+    texts = explained(classifier(nn.GRU(**LSTM)), (5, 3))
+    attribute("kernel SHAP, 2M + 2048", texts)
+    attribute("kernel SHAP, 200", texts)
+    assert drawn == [2058, 2054, 200, 200]
+
+
 def test_occlusion_takes_words_away_or_blanks_them():
     texts = explained(classifier(nn.GRU(**LSTM)))
     rest = Explained(texts.model, texts.tokens[1:2, [0, 2]], torch.tensor([2]), texts.classes[1:2])

@@ -54,7 +54,7 @@ def measure_method(name: str, batches: Batches, gradient: float, stable: int) ->
         name: of the method, see :func:`attributor`.
         batches: what is explained.
         gradient: from :func:`time_gradient`.
-        stable: about how many texts are explained again for the stability.
+        stable: about how many texts are explained again for the stability; with 0 it is not measured.
 
     Returns:
         In JSON types; ``scores`` holds each text's score of deletion in thousandths.
@@ -77,8 +77,8 @@ def measure_method(name: str, batches: Batches, gradient: float, stable: int) ->
         cancellations.append(found.values.abs().sum(dim=1) / total.abs())
         if found.rest is not None:
             remainders.append((margins - total - found.rest).abs() / margins.abs())
-        again = min(len(which), math.ceil(stable * len(which) / count))
-        correlations.append(_stability(method, texts.some(0, again)))
+        if again := min(len(which), math.ceil(stable * len(which) / count)):
+            correlations.append(_stability(method, texts.some(0, again)))
     means = {each: torch.cat([getattr(part, each) for part in deletions]).mean() for each in _MEASURES}
     scores = torch.empty(count, dtype=torch.float64)
     scores[torch.cat([which for which, _ in batches])] = torch.cat([part.score for part in deletions])
@@ -87,7 +87,7 @@ def measure_method(name: str, batches: Batches, gradient: float, stable: int) ->
         **{each: round(float(value), 4) for each, value in means.items()},
         "remainder": _short(torch.cat(remainders).median()) if remainders else None,
         "cancellation": _short(torch.cat(cancellations).median()),
-        "stability": _short(torch.cat(correlations).nanmean()),
+        "stability": _short(torch.cat(correlations).nanmean()) if correlations else None,
         "cost": float(f"{seconds / gradient:.3g}"),
     }
 

@@ -7,78 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import torch
-
-from unrolled.lab.papers.framework.bootstrap import interval
+from unrolled.lab.papers.analyses.faithfulness_scores import (
+    by_seed,
+    difference,
+    measured,
+    networks_of,
+    show_difference,
+)
 from unrolled.lab.papers.framework.experiment import Result
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, from_to, grid, legend_below, write_count
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.figure import Figure
 
 __all__ = [
     "choice_table",
     "comparison_table",
-    "difference",
     "draw_differences",
     "measured_methods",
     "measures_table",
     "networks_table",
     "score_table",
 ]
-
-_DRAWS = 1000
-
-
-def _networks(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(result.trial.settings["network"] for result in results))
-
-
-def _by_seed(results: Sequence[Result], network: str, method: str, split: str = "test") -> dict[int, Mapping[str, Any]]:
-    """Give the measures of a method on a network by the seed of its training."""
-    return {
-        result.trial.settings["seed"]: result["methods"][method]
-        for result in results
-        if result.trial.settings["network"] == network
-        and result.trial.settings["split"] == split
-        and method in result["methods"]
-    }
-
-
-def _measured(results: Sequence[Result], network: str, method: str) -> list[Mapping[str, Any]]:
-    """Give the measures of a method on the test texts, seed by seed."""
-    return list(_by_seed(results, network, method).values())
-
-
-def _average(measured: Sequence[Mapping[str, Any]]) -> torch.Tensor:
-    """Average the scores of each text over trainings, shape (texts,), float64."""
-    return torch.tensor([each["scores"] for each in measured], dtype=torch.float64).mean(dim=0) / 1000
-
-
-def difference(results: Sequence[Result], network: str, one: str, other: str) -> tuple[float, float, float] | None:
-    """Compare the test scores of two methods on the texts and the trainings that both have: the mean and its interval.
-
-    None where they have no training in common.
-    """
-    first, second = (_by_seed(results, network, method) for method in (one, other))
-    seeds = sorted(first.keys() & second.keys())
-    if not seeds:
-        return None
-    ours, theirs = (_average([measured[seed] for seed in seeds]) for measured in (first, second))
-    count = min(len(ours), len(theirs))
-    apart = ours[:count] - theirs[:count]
-    generator = torch.Generator().manual_seed(0)
-    which = torch.randint(len(apart), (_DRAWS, len(apart)), generator=generator)
-    return (float(apart.mean()), *interval(apart[which].mean(dim=1).tolist()))
-
-
-def _show(found: tuple[float, float, float] | None) -> str:
-    return MISSING if found is None else f"{found[0]:+.3f} ({found[1]:+.3f} to {found[2]:+.3f})"
 
 
 def _number(values: Sequence[float], digits: int = 3) -> str | Number:
@@ -87,14 +40,14 @@ def _number(values: Sequence[float], digits: int = 3) -> str | Number:
 
 def measured_methods(results: Sequence[Result], methods: Sequence[str]) -> list[str]:
     """List the methods that were measured on the test texts of a network."""
-    return [method for method in methods if any(_measured(results, each, method) for each in _networks(results))]
+    return [method for method in methods if any(measured(results, each, method) for each in networks_of(results))]
 
 
 def score_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     """Tabulate the mean score of each method on the test texts of each network."""
-    networks, rows = _networks(results), []
+    networks, rows = networks_of(results), []
     for method in methods:
-        cells = [[fmean(e["scores"]) / 1000 for e in _measured(results, n, method)] for n in networks]
+        cells = [[fmean(e["scores"]) / 1000 for e in measured(results, n, method)] for n in networks]
         rows.append((method, *map(_number, cells)))
     title = (
         "Comprehensiveness less sufficiency, test texts; higher is better; sampling and 300 points on fewer texts "
@@ -105,9 +58,11 @@ def score_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
 
 def comparison_table(results: Sequence[Result], method: str, rivals: Sequence[str], which: str = "") -> Table:
     """Tabulate what a method scores less what its rivals score."""
-    networks = _networks(results)
+    networks = networks_of(results)
     rivals = measured_methods(results, rivals)
-    rows = [(each, *(_show(difference(results, each, method, rival)) for rival in rivals)) for each in networks]
+    rows = [
+        (each, *(show_difference(difference(results, each, method, rival)) for rival in rivals)) for each in networks
+    ]
     title = f"Score of {method} less that of another method{which}, with 95% intervals"
     return Table(title, ("network", *(f"less {rival}" for rival in rivals)), rows)
 
@@ -119,9 +74,9 @@ def choice_table(results: Sequence[Result], candidates: Sequence[str]) -> Table 
     """
     rows: list[Sequence[str | Number]] = []
     gains = []
-    for network in _networks(results):
+    for network in networks_of(results):
         dev, test = (
-            {m: found[0] for m in candidates if (found := _by_seed(results, network, m, split))}
+            {m: found[0] for m in candidates if (found := by_seed(results, network, m, split))}
             for split in ("dev", "test")
         )
         best, top = (max(found, key=lambda m: fmean(found[m]["scores"]), default=None) for found in (dev, test))
@@ -129,27 +84,28 @@ def choice_table(results: Sequence[Result], candidates: Sequence[str]) -> Table 
         if best is None or top is None or gain is None:
             continue
         gains.append(gain[0])
-        rows.append((network, best, _show(gain), top, f"{sum(each['cost'] for each in dev.values()):.0f}"))
+        rows.append((network, best, show_difference(gain), top, f"{sum(each['cost'] for each in dev.values()):.0f}"))
     if not rows:
         return None
     rows.append(("mean", MISSING, f"{fmean(gains):+.3f}", MISSING, MISSING))
     return Table(
         "Choosing the expansion by its score on dev texts without labels: what the choice gains over secant on "
-        "test texts; one training; cost in forward and backward passes over these texts, deletions not counted",
-        ("network", "chosen on dev", "gain on test", "best on test", "cost"),
+        "test texts; one training; time: processor time of the choice, in that of one forward and one backward pass "
+        "over these texts, deletions not counted",
+        ("network", "chosen on dev", "gain on test", "best on test", "time"),
         rows,
     )
 
 
 def measures_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     """Tabulate all measures of each method, averaged over the networks that have it; the results are of one seed."""
-    networks = _networks(results)
-    names = ("score", "comprehensiveness", "sufficiency", "score by <unk>", "insertion", "stability", "remainder",
-             "cancellation", "cost")  # fmt: skip
-    keys = {"score by <unk>": "blank_score"}
+    networks = networks_of(results)
+    names = ("score", "comprehensiveness", "sufficiency", "score by <unk>", "insertion", "stability to <unk>",
+             "remainder", "cancellation", "time")  # fmt: skip
+    keys = {"score by <unk>": "blank_score", "stability to <unk>": "stability", "time": "cost"}
     rows: list[Sequence[str | Number]] = []
     for method in methods:
-        found = [each for network in networks for each in _measured(results, network, method)]
+        found = [each for network in networks for each in measured(results, network, method)]
         cells: list[str | Number] = []
         for name in names:
             if name == "score":
@@ -161,15 +117,17 @@ def measures_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
                 cells.append(MISSING)
             elif name == "remainder":
                 cells.append(f"{max(known):.1e}")
-            elif name in ("cancellation", "cost"):
+            elif name in ("cancellation", "time"):
                 cells.append(f"{fmean(known):.3g}")
             else:
                 cells.append(Number([fmean(known)], digits=3))
-        count = sum(bool(_measured(results, network, method)) for network in networks)
+        count = sum(bool(measured(results, network, method)) for network in networks)
         rows.append((method, str(count), *cells))
     return Table(
         "All measures of one training, means over the networks that have the method (their number; compare rows with "
-        "the same number); remainder: the largest of the networks' medians; cost in forward and backward passes",
+        "the same number); stability to <unk>: correlation of the other words' attributions before and after the "
+        "fifth of the words that is needed least is replaced by <unk>; remainder: the largest of the networks' "
+        "medians; time: processor time, in that of one forward and one backward pass over the same texts",
         ("method", "networks", *names),
         rows,
     )
@@ -178,7 +136,7 @@ def measures_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
 def networks_table(results: Sequence[Result]) -> Table:
     """Tabulate accuracy, length and number of the texts of each network."""
     rows: list[Sequence[str | Number]] = []
-    for network in _networks(results):
+    for network in networks_of(results):
         mine = [result for result in results if result.trial.settings["network"] == network]
         trained = {result.trial.settings["seed"]: result["accuracy"] for result in mine}
         accuracy = Number(list(trained.values()), digits=1, percent=True)
@@ -190,7 +148,7 @@ def networks_table(results: Sequence[Result]) -> Table:
 
 def draw_differences(results: Sequence[Result], methods: Sequence[str]) -> Figure:
     """Draw what each method scores less what the default scores, a line for each network."""
-    networks = _networks(results)
+    networks = networks_of(results)
     figure, (panel,) = grid(1, 1, width=8.0, height=0.5 * len(networks) + 1.6)
     for number, method in enumerate(methods):
         points = [
@@ -208,9 +166,9 @@ def draw_differences(results: Sequence[Result], methods: Sequence[str]) -> Figur
     panel.set_yticks(range(len(networks)), networks)
     panel.invert_yaxis()
     panel.set(xlabel="score less that of secant, 95 % intervals")
-    measured = [each for network in networks if (each := _measured(results, network, "secant"))]
-    if measured:
-        texts = {len(seed["scores"]) for each in measured for seed in each}
-        write_count(panel, f"{from_to(texts)} texts, {from_to(set(map(len, measured)))} seeds")
+    shown = [each for network in networks if (each := measured(results, network, "secant"))]
+    if shown:
+        texts = {len(seed["scores"]) for each in shown for seed in each}
+        write_count(panel, f"{from_to(texts)} texts, {from_to(set(map(len, shown)))} seeds")
     legend_below(figure, panel, 4)
     return figure

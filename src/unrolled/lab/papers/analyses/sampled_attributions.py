@@ -67,21 +67,26 @@ def shapley_sampling(explained: Explained, samples: int) -> tuple[Tensor, Tensor
     return _of_each_text(explained, method), _all_blank(explained)
 
 
-def _fitted(explained: Explained, kind: Any, samples: int) -> Tensor:
-    """Attribute by one of captum's linear models, fitted to ``samples`` subsets of the words."""
+def _fitted(explained: Explained, kind: Any, samples: int, of_each_word: int = 0) -> Tensor:
+    """Attribute by one of captum's linear models, fitted to ``samples`` subsets, and to more for each word."""
 
     def method(margins: Callable[[Tensor], Tensor], ones: Tensor) -> Tensor:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fit that has not converged is a fit nevertheless
-            found: Tensor = kind(margins).attribute(ones, n_samples=samples, perturbations_per_eval=_AT_ONCE)
+            count = samples + of_each_word * ones.shape[1]
+            found: Tensor = kind(margins).attribute(ones, n_samples=count, perturbations_per_eval=_AT_ONCE)
         return found
 
     return _of_each_text(explained, method)
 
 
-def kernel_shap(explained: Explained, samples: int) -> tuple[Tensor, Tensor]:
-    """Fit Shapley values to ``samples`` subsets; also return the margin of the blank text."""
-    return _fitted(explained, _captum().KernelShap, samples), _all_blank(explained)
+def kernel_shap(explained: Explained, samples: int, of_each_word: int = 0) -> tuple[Tensor, Tensor]:
+    """Fit Shapley values to subsets, drawn by Shapley's weights; also return the margin of the blank text.
+
+    Their number is ``samples`` and ``of_each_word`` more for each word of the text: 2048 and 2 is the default of the
+    package shap, which takes the smallest and largest subsets first, where captum draws all of them.
+    """
+    return _fitted(explained, _captum().KernelShap, samples, of_each_word), _all_blank(explained)
 
 
 def lime(explained: Explained, samples: int) -> Tensor:

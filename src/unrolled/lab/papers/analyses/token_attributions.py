@@ -16,6 +16,7 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 from unrolled.explanation.api import explain_batch
+from unrolled.lab.papers.analyses.agglomerative_decomposition import agglomerate
 from unrolled.lab.papers.analyses.backward_rules import deep_lift, relevance
 from unrolled.lab.papers.analyses.contextual_decomposition import contextual_decomposition
 from unrolled.lab.papers.analyses.explained_texts import Explained
@@ -57,8 +58,8 @@ def attributor(method: str) -> Attributor:
             exist for a network; ``account, path`` raises a ``ConvergenceError`` where its quadrature does not converge.
     """
     name, _, number = method.partition(", ")
-    if name in _PLAIN:
-        return _masked(_PLAIN[name])
+    if method in _PLAIN:
+        return _masked(_PLAIN[method])
     if name in METHODS_WITH_A_NUMBER:
         return _masked(METHODS_WITH_A_NUMBER[name](int(number)))
     if name == "account":
@@ -143,22 +144,33 @@ def _random(explained: Explained) -> TokenAttribution:
     return TokenAttribution(torch.randn(explained.tokens.shape, generator=generator))
 
 
-@torch.no_grad()
+def _phrase_scores(explained: Explained) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Score phrases, given by text, start and stop, by contextual decomposition."""
+    model, vectors, encoder = explained.model, explained.vectors, explained.model.encoder
+    if type(encoder) is not torch.nn.LSTM or encoder.num_layers > 1 or encoder.bidirectional:
+        raise UsageError("contextual decomposition needs an LSTM of one layer and one direction")
+
+    @torch.no_grad()
+    def score(texts: Tensor, starts: Tensor, stops: Tensor) -> Tensor:
+        found = torch.zeros(len(texts), dtype=torch.float64)
+        for which in torch.arange(len(texts)).split(_COPIES_AT_ONCE):
+            rows = texts[which]
+            inputs = vectors[rows].transpose(0, 1)
+            of_phrase, _ = contextual_decomposition(encoder, inputs, starts[which], stops[which])
+            few = explained.copies(explained.tokens[rows], explained.lengths[rows], rows)
+            pooled = model.pooling(of_phrase.transpose(0, 1), few.lengths)
+            bias = few.target(model.head(torch.zeros_like(pooled)))
+            found[which] = (few.target(model.head(pooled)) - bias).double()
+        return found
+
+    return score
+
+
 def _decomposition(explained: Explained) -> TokenAttribution:
     """Contextual decomposition with each word as the phrase."""
-    model = explained.model
-    if type(model.encoder) is not torch.nn.LSTM or model.encoder.num_layers > 1 or model.encoder.bidirectional:
-        raise UsageError("contextual decomposition needs an LSTM of one layer and one direction")
     text, place = explained.inside.nonzero().unbind(dim=1)
     values = torch.zeros(explained.tokens.shape, dtype=torch.float64)
-    vectors = explained.vectors
-    for start in range(0, len(text), _COPIES_AT_ONCE):
-        rows, places = text[start : start + _COPIES_AT_ONCE], place[start : start + _COPIES_AT_ONCE]
-        of_word, _ = contextual_decomposition(model.encoder, vectors[rows].transpose(0, 1), places, places + 1)
-        few = explained.copies(explained.tokens[rows], explained.lengths[rows], rows)
-        pooled = model.pooling(of_word.transpose(0, 1), few.lengths)
-        bias = few.target(model.head(torch.zeros_like(pooled)))
-        values[rows, places] = (few.target(model.head(pooled)) - bias).double()
+    values[text, place] = _phrase_scores(explained)(text, place, place + 1)
     return TokenAttribution(values)
 
 
@@ -168,8 +180,12 @@ _PLAIN: dict[str, Attributor] = {
     "occlusion by <unk>": partial(_occlusion, blank=True),
     "random": _random,
     "contextual decomposition": _decomposition,
+    "agglomerative contextual decomposition": lambda explained: TokenAttribution(
+        agglomerate(_phrase_scores(explained), explained.lengths)
+    ),
     "LRP": lambda explained: TokenAttribution(relevance(explained), torch.zeros(len(explained.tokens))),
     "DeepLift": lambda explained: TokenAttribution(*deep_lift(explained)),
+    "kernel SHAP, 2M + 2048": lambda explained: TokenAttribution(*kernel_shap(explained, 2048, of_each_word=2)),
 }
 METHODS_WITH_A_NUMBER: dict[str, Callable[[int], Attributor]] = {
     "integrated gradients": _integrated_gradients,

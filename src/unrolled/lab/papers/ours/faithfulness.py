@@ -5,10 +5,19 @@ sufficiency, averaged over deletions of 5, 10, 20 and 50% of the words. A trial 
 methods. All methods explain the same texts; the slow ones explain the first of them only. The tables show test texts.
 The expansions are measured on 100 dev texts as well, without their labels: a choice of the expansion by the model's own
 behaviour would use these. The networks on which the default is compared are trained three times; the other networks,
-the slow methods and the dev texts have one training. Two methods are compared on the trainings that both have.
-Intervals come from resampling texts, after averaging over trainings; they say nothing of further trainings.
+the slow methods and the dev texts have one training. The second and third trainings were run after the first had been
+read. Two methods are compared on the trainings that both have. Intervals come from resampling texts, after averaging
+over trainings; they say nothing of further trainings.
 
-The default expansion, secant, and the share of ``shares`` were chosen on other networks, before this item was made.
+Two families were added after the others had been read: ``sizes``, in which peers take about the time of the default and
+their usual numbers of samples, and ``further expansions``, with the shares p and every expansion that ranks words. The
+usual numbers are those of the package shap (2M + 2048 samples for M words) and of captum (50 points, 25 orders; its own
+kernel SHAP and LIME take 25 samples). LIME has 1000 samples; the package lime takes 5000, which are too slow here.
+All methods of a trial explain one training, and a pair is compared within a trial only: on another machine the same
+seed may train another network.
+
+The default expansion, secant, and p = 3/4 of ``shares`` were chosen before this item was made, on networks of which no
+result is kept: nothing here is evidence for that choice but what the tables of dev texts say.
 A network keeps the weights of its best epoch on dev; one that is over-trained those of its best epoch on training
 texts, which is most often the last.
 
@@ -27,11 +36,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.errors import ConvergenceError, UsageError
 from unrolled.lab.papers.analyses.explained_texts import batch_texts
+from unrolled.lab.papers.analyses.faithfulness_choices import chosen_table
 from unrolled.lab.papers.analyses.faithfulness_measures import measure_method, time_gradient
+from unrolled.lab.papers.analyses.faithfulness_scores import difference
+from unrolled.lab.papers.analyses.faithfulness_sizes import (
+    against_table,
+    compared_table,
+    mean_table,
+    missing_table,
+)
 from unrolled.lab.papers.analyses.faithfulness_tables import (
     choice_table,
     comparison_table,
-    difference,
     draw_differences,
     measured_methods,
     measures_table,
@@ -57,6 +73,27 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     "many points": ("integrated gradients, 300",),
 }  # fmt: skip
 _METHODS = tuple(method for family in _FAMILIES.values() for method in family)
+_PS = ("shares(0)", "shares(0.25)", "shares(0.5)", "shares", "shares(1)")
+"""``shares`` with the share p from 0 to 1; without a number it is 0.75."""
+_EXACT = (
+    "secant", *_PS, "operating", "gates", "mean(operating, path)", "mean(operating, gates)", "mean(path, gates)",
+    "mean(operating, path, gates)", "account", "account, shares",
+)  # fmt: skip
+_FURTHER: dict[str, tuple[str, ...]] = {
+    "further expansions": (*_EXACT, "zero", "activation", "taylor(2)", "taylor(3)"),
+    "sizes": ("secant", "shares", "account, shares", "gradient x input", "DeepLift", "LRP", "occlusion",
+              "occlusion by <unk>", "contextual decomposition", "agglomerative contextual decomposition",
+              "integrated gradients, 16", "kernel SHAP, 36", "LIME, 36", "Shapley sampling, 1",
+              "integrated gradients, 50", "integrated gradients, 300", "kernel SHAP, 200", "kernel SHAP, 2M + 2048",
+              "LIME, 1000", "Shapley sampling, 25"),
+}  # fmt: skip
+"""Families that were added later, on a few networks; each holds again what it is compared with, on one training."""
+_OURS = ("secant", "shares", "account, shares")
+_SHOWN = (*_OURS, "DeepLift", "LRP", "integrated gradients, 50", "kernel SHAP, 2M + 2048", "occlusion by <unk>")
+"""What the README shows, peers at their usual size."""
+_EXPANDED = ("Yelp, GRU both ways, last", "SST-2, LSTM, last", "SST-2, GRU, last", "AG News, 2-layer GRU, last")
+_SIZED = (*_EXPANDED, "IMDB, LSTM, mean")
+"""The networks that train in a few minutes; of IMDB one, since its texts are the longest."""
 _CANDIDATES = ("secant", "shares", "operating", "gates", "mean(operating, path)", "account", "account, shares")
 """What a choice by the model's own behaviour chooses among."""
 _COMPARED = 8
@@ -120,7 +157,7 @@ class Faithfulness(Experiment):
                     "split": split, "texts": count, **sizes, "seed": seed,
                 }  # fmt: skip
                 trials.append(Trial(f"{network}: {family}, {split}, seed {seed}", settings))
-        return trials
+        return trials + _further_trials(scale)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train or load the network, and measure the methods."""
@@ -150,16 +187,23 @@ class Faithfulness(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate scores by network, the comparisons of the default, the choice by behaviour, and all measures."""
         name = "ours-faithfulness"
+        further = [*_sizes_tables(_of(results, "sizes")), *_choices_tables(_of(results, "further expansions"))]
+        results = _of(results, *_FAMILIES)
         over = [result for result in results if result.trial.settings["network"] in OVER_TRAINED]
         others = [result for result in results if result not in over]
-        tables = list(_tables(others))
+        tables = list(_tables(others)) if others else []
         if over:
             tables.append(comparison_table(over, "secant", _RIVALS, " of the first networks over-trained"))
-        return Report(tables, {name: partial(draw_differences, others, _DRAWN)}, {name: _CAPTION})
+        figures = {name: partial(draw_differences, others, _DRAWN)} if others else {}
+        return Report([*tables, *further], figures, dict.fromkeys(figures, _CAPTION))
+
+    def compared(self, results: Sequence[Result]) -> Table:
+        """Compare the methods that rank words, as the README shows it."""
+        return compared_table(_of(results, "sizes"), _SHOWN)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The two conditions that the default was to meet before it became the default."""
-        compared = _NETWORKS[:_COMPARED]
+        results, compared = _of(results, *_FAMILIES), _NETWORKS[:_COMPARED]
         differences = {
             other: [difference(results, each, "secant", other) for each in compared] for other in ("path", _IG)
         }
@@ -174,6 +218,31 @@ class Faithfulness(Experiment):
         }
 
 
+def _of(results: Sequence[Result], *families: str) -> list[Result]:
+    """Select families: a method that several of them measure was measured on other texts, or trained anew."""
+    return [result for result in results if result.trial.settings["family"] in families]
+
+
+def _further_trials(scale: Scale) -> list[Trial]:
+    """List the trials of the families that were added later."""
+    made_up = tuple(SMOKE_NETWORKS)
+    expanded, sized = (made_up, made_up) if scale == "smoke" else (_EXPANDED, _SIZED)
+    plan = [("sizes", "test", each) for each in sized if each in expanded]
+    plan += [("further expansions", split, each) for each in expanded for split in ("dev", "test")]
+    plan += [("sizes", "test", each) for each in sized if each not in expanded]
+    trials = []
+    for family, split, network in plan:
+        count = _SIZES[scale]["choice" if split == "dev" else "slow" if family == "sizes" else "texts"]
+        count = math.ceil(count / 2) if KINDS[network]["words"] > _LONG else count
+        methods = [method for method in _FURTHER[family] if split == "test" or method in _EXACT]
+        settings = {
+            "network": network, "trained": dict(KINDS[network]), "family": family, "methods": methods, "split": split,
+            "texts": count, "stable": 0, "seed": 0,
+        }  # fmt: skip
+        trials.append(Trial(f"{network}: {family}, {split}, seed 0", settings))
+    return trials
+
+
 def _tables(results: Sequence[Result]) -> Iterator[Table]:
     if methods := measured_methods(results, _METHODS):
         yield score_table(results, methods)
@@ -185,3 +254,28 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
     if methods := measured_methods(first, _METHODS):
         yield measures_table(first, methods)
     yield networks_table(results)
+    if missing := missing_table(results):
+        yield missing
+
+
+def _sizes_tables(results: Sequence[Result]) -> Iterator[Table]:
+    if results:
+        yield compared_table(results, _SHOWN)
+        title = "Peers at about the time of the default (16 points, 36 samples, one order) and at their usual size"
+        yield mean_table(results, _FURTHER["sizes"], title)
+        for ours in _OURS:
+            yield against_table(results, ours, _FURTHER["sizes"][len(_OURS) :])
+    if missing := missing_table(results):
+        yield missing
+
+
+def _choices_tables(results: Sequence[Result]) -> Iterator[Table]:
+    if not results:
+        return
+    for split, methods in (("dev", _EXACT), ("test", _FURTHER["further expansions"])):
+        some = [result for result in results if result.trial.settings["split"] == split]
+        if some:
+            yield mean_table(some, methods, f"All expansions, {split} texts", split)
+    for what, candidates, rivals in (("p of shares", _PS, ("shares", "secant")), ("Expansion", _EXACT, _OURS)):
+        if chosen := chosen_table(results, candidates, rivals, what):
+            yield chosen

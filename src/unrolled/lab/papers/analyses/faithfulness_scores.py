@@ -1,0 +1,101 @@
+"""The scores of methods of attribution over networks, texts and trainings, and differences of them with intervals.
+
+A result is that of one network, one family of methods and one split, as ``ours/faithfulness`` stores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from unrolled.lab.papers.framework.bootstrap import interval
+from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.framework.table import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["by_seed", "difference", "mean_difference", "mean_score", "measured", "networks_of", "show_difference"]
+
+_DRAWS = 1000
+
+Difference = tuple[float, float, float]
+"""A mean and the ends of its interval."""
+
+
+def networks_of(results: Sequence[Result]) -> list[str]:
+    """List the networks, in the order of the results."""
+    return list(dict.fromkeys(result.trial.settings["network"] for result in results))
+
+
+def by_seed(results: Sequence[Result], network: str, method: str, split: str = "test") -> dict[int, Mapping[str, Any]]:
+    """Give the measures of a method on a network by the seed of its training."""
+    return {
+        result.trial.settings["seed"]: result["methods"][method]
+        for result in results
+        if result.trial.settings["network"] == network
+        and result.trial.settings["split"] == split
+        and method in result["methods"]
+    }
+
+
+def measured(results: Sequence[Result], network: str, method: str) -> list[Mapping[str, Any]]:
+    """Give the measures of a method on the test texts, seed by seed."""
+    return list(by_seed(results, network, method).values())
+
+
+def mean_score(results: Sequence[Result], network: str, method: str, split: str = "test") -> float | None:
+    """Average the score of a method over texts and trainings; None where it was not measured."""
+    found = by_seed(results, network, method, split).values()
+    return fmean(fmean(each["scores"]) / 1000 for each in found) if found else None
+
+
+def _average(found: Sequence[Mapping[str, Any]]) -> torch.Tensor:
+    """Average the scores of each text over trainings, shape (texts,), float64."""
+    return torch.tensor([each["scores"] for each in found], dtype=torch.float64).mean(dim=0) / 1000
+
+
+def _apart(results: Sequence[Result], network: str, one: str, other: str) -> torch.Tensor | None:
+    """Subtract the test scores of two methods, text by text, on the texts and the trainings that both have."""
+    first, second = (by_seed(results, network, method) for method in (one, other))
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
+        return None
+    ours, theirs = (_average([found[seed] for seed in seeds]) for found in (first, second))
+    count = min(len(ours), len(theirs))
+    return ours[:count] - theirs[:count]
+
+
+def _resample(apart: Sequence[torch.Tensor]) -> Difference:
+    """Average over texts, then over networks; draw the texts of each network anew for the interval."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = [each[torch.randint(len(each), (_DRAWS, len(each)), generator=generator)].mean(dim=1) for each in apart]
+    low, high = interval(torch.stack(drawn).mean(dim=0).tolist())
+    return fmean(float(each.mean()) for each in apart), low, high
+
+
+def difference(results: Sequence[Result], network: str, one: str, other: str) -> Difference | None:
+    """Compare the test scores of two methods on the texts and the trainings that both have: the mean and its interval.
+
+    None where they have no training in common.
+    """
+    apart = _apart(results, network, one, other)
+    return None if apart is None else _resample([apart])
+
+
+def mean_difference(results: Sequence[Result], one: str, other: str) -> Difference | None:
+    """Compare two methods over the networks that have both: the mean of the networks and its interval over texts.
+
+    None where no network has both.
+    """
+    found = [_apart(results, network, one, other) for network in networks_of(results)]
+    known = [each for each in found if each is not None]
+    return _resample(known) if known else None
+
+
+def show_difference(found: Difference | None) -> str:
+    """Write a mean and its interval."""
+    return MISSING if found is None else f"{found[0]:+.3f} ({found[1]:+.3f} to {found[2]:+.3f})"
