@@ -136,21 +136,6 @@ def test_a_missing_answer_is_no_class(missing):
             RecurrentClassifier(**SMALL).fit(TEXTS, moods)
 
 
-def test_strings_and_numbers_are_no_classes_together():
-    mixed = [str(mood) for mood in MOODS[:8]] + [1] * 8
-    for moods in (mixed, pd.Series(mixed), np.array(mixed, dtype=object)):
-        with pytest.raises(UsageError, match=r"y holds '.+' and 1; expected classes of one type"):
-            RecurrentClassifier(**SMALL).fit(TEXTS, moods)
-    assert RecurrentClassifier(**SMALL).fit(TEXTS, [str(each) for each in mixed]).classes_.dtype.kind == "U"
-
-
-@pytest.mark.parametrize("empty", [[], np.empty((0, 2)), np.empty((3, 0))])
-def test_an_empty_sequence_is_named(empty):
-    series = [np.ones((3, 2)), np.zeros((2, 2)), empty]
-    with pytest.raises(UsageError, match=r"sequence 3 has shape \(.*0.*\); expected \(time, features\), neither"):
-        RecurrentRegressor(**SMALL).fit(series, [0.0, 1.0, 2.0])
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

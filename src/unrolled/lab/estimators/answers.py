@@ -12,7 +12,7 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.text_lists import shown_kind
 from unrolled.lab.estimators.inputs import number_advice
 
-__all__ = ["as_numbers", "class_place", "refuse_missing", "refuse_mixed"]
+__all__ = ["as_numbers", "class_place", "refuse_missing"]
 
 
 def refuse_missing(y: Any) -> None:
@@ -28,19 +28,6 @@ def refuse_missing(y: Any) -> None:
                 f"y[{place}] is {shown_kind(each)}; expected an answer for each example: leave out examples without "
                 "one (in pandas, dropna)"
             )
-
-
-def refuse_mixed(y: Any) -> None:
-    """Refuse classes of which some are strings and some numbers: numpy would make 1 and "1" one class.
-
-    Raises:
-        UsageError: It names one of each.
-    """
-    rows = y.tolist() if hasattr(y, "tolist") else y if isinstance(y, list | tuple) else ()
-    words = [each for each in rows if isinstance(each, str)]
-    others = [each for each in rows if not isinstance(each, str)]
-    if words and others:
-        raise UsageError(f"y holds {words[0]!r} and {others[0]!r}; expected classes of one type: map(str, y)")
 
 
 def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:

@@ -56,13 +56,11 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
         name = f"sequence {number}"
         if np.isnan(np.asarray(one, dtype=np.float64)).any():
             raise ValueError(f"Input {name} contains NaN; expected numbers: fill the gaps, or leave such sequences out")
-        if 0 in (shape := _outer_shape(one)):
-            raise ShapeError(f"sequence {number} has shape {shape}; expected (time, features), neither of them 0")
         found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
         if found.ndim == 1:
             found = found[:, None]
-        if found.ndim != 2:
-            raise ShapeError(f"sequence {number} has shape {found.shape}; expected (time, features)")
+        if found.ndim != 2 or 0 in found.shape:
+            raise ShapeError(f"sequence {number} has shape {found.shape}; expected (time, features), neither of them 0")
         sequences.append(np.ascontiguousarray(found))  # torch takes no array that runs backwards
     if not sequences:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
@@ -70,11 +68,6 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
     if len(counts) > 1:
         raise ShapeError(f"the sequences have {sorted(counts)} features; expected the same number in each")
     return sequences
-
-
-def _outer_shape(one: Any) -> tuple[int, ...]:
-    """Return the shape of an array, or the length of a list, whose rows need not be of one length."""
-    return tuple(getattr(one, "shape", (len(one),) if hasattr(one, "__len__") else ()))
 
 
 def _check_numbers(one: Any, number: int) -> None:
@@ -124,7 +117,7 @@ def is_nested(X: Any) -> bool:
         return X.ndim == 3
     if not isinstance(X, Sequence) and not _holds_objects(X):
         return False
-    depths = {_depth(each) for each in X if not (isinstance(each, list | tuple) and not each)}
+    depths = {_depth(each) for each in X}
     return depths == {2} or (depths == {1} and len({len(each) for each in X}) > 1)
 
 

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
-from unrolled.lab.estimators.answers import as_numbers, class_place, refuse_missing, refuse_mixed
+from unrolled.lab.estimators.answers import as_numbers, class_place, refuse_missing
 from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weights_of
 from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
@@ -252,10 +252,9 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
     @on_cpu()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples ``X`` and their classes ``y``; the loss of each counts ``sample_weight`` times."""
-        sequences, answers = self._read_training(X, y)
-        refuse_mixed(y)
-        check_classification_targets(answers)
-        self.classes_, indices = np.unique(answers, return_inverse=True)
+        sequences, y = self._read_training(X, y)
+        check_classification_targets(y)
+        self.classes_, indices = np.unique(y, return_inverse=True)
         targets = torch.as_tensor(indices, dtype=torch.int64)
         losses, weights = partial(F.cross_entropy, reduction="none"), weights_of(sample_weight, sequences)
         self._fit(X, sequences, FittedAnswers(targets, max(2, len(self.classes_)), losses, weights))

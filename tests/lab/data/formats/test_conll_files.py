@@ -53,23 +53,3 @@ def test_conllu_plus_names_its_own_columns(tmp_path):
     )
     assert corpus.spans
     assert corpus.train[0].tags == ("S-PER", "O")
-
-
-def test_conllu_under_the_name_of_conll_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"a\.conll:1: .*a CoNLL-U file is named \.conllu"):
-        read_files(Tagging, [save(tmp_path, "a.conll", CONLLU * 12)])
-    hashed = read_files(Tagging, [save(tmp_path, "b.conll", "# O\nsent_id B-X\n\n" * 12)])  # a token as any other
-    assert hashed.train[0].tokens == ("#", "sent_id")
-
-
-def test_tags_of_spans_in_the_column_of_tokens_are_refused_and_many_tags_are_noted(tmp_path):
-    swapped = save(tmp_path, "a.conll", "B-PER Anna\nO lives\nB-LOC Rome\n\n" * 12)
-    with pytest.raises(DataError, match=r"the tokens are tags of spans, as 'B-LOC'.*--text-column and --label-column"):
-        read_files(Tagging, [swapped])
-    right = read_files(Tagging, [swapped], reading=Reading(text_column="2", label_column="1"))
-    assert right.train[0].tokens == ("Anna", "lives", "Rome")
-    assert right.spans
-    kinds = "".join(f"N word{k}\nV other{k}\n\n" for k in range(12))
-    noted = read_files(Tagging, [save(tmp_path, "b.conll", kinds)]).notes
-    assert any("different tags for 2 different tokens" in each for each in noted)
-    assert not any("different tags" in each for each in right.notes)

@@ -24,8 +24,6 @@ from unrolled.lab.data.tokenise import split_at_spaces
 __all__ = ["ColumnSentence", "Conll", "Conllu", "read_columns", "to_iobes"]
 
 _DOCUMENT = "-DOCSTART-"
-_COMMENT = re.compile(r"#\s*(sent_id|text|newdoc|newpar|global\.columns)\b")
-_CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _SAMPLE = 10_000  # lines that tell whether tabs separate the columns
 
 
@@ -48,8 +46,6 @@ def read_columns(path: Path, token: int = 0, tag: int = -1) -> Iterator[ColumnSe
     split = _split_at_tabs if _has_tabs(path) else _split_at_white_space
     width = 0
     for sentence in _blocks(enumerate(iter_lines(path), start=1), _DOCUMENT):
-        if not width and _COMMENT.match(sentence[0][1]) and len(_split_at_tabs(sentence[-1][1])) == len(_CONLLU):
-            raise malformed(path, sentence[0][0], "columns", repr(sentence[0][1]), "a CoNLL-U file is named .conllu")
         rows = [split(line) for _, line in sentence]
         width = width or len(rows[0])
         if width < 2:
@@ -176,13 +172,7 @@ class _Columns(RowFormat[TaggedSentence]):
                 f"expected at least two tags, found {min(tags)!r} on every token; give the column of the tags with "
                 "--label-column"
             )
-        tokens = {token for sentence in train for token in sentence.tokens}
-        spans, choice = are_span_tags(tags), "--text-column and --label-column choose the columns"
-        if not spans and are_span_tags(tokens):
-            raise DataError(f"the tokens are tags of spans, as {min(tokens - {'O'})!r}, and the tags are not; {choice}")
-        if len(tags) > len(tokens):
-            self.notes.append(f"{len(tags):,} different tags for {len(tokens):,} different tokens; {choice}")
-        return Tagging(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test), spans=spans)
+        return Tagging(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test), spans=are_span_tags(tags))
 
 
 class Conll(_Columns):
@@ -206,6 +196,7 @@ def _number(flag: str, given: str | None, default: int) -> int:
     return int(given) - 1
 
 
+_CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _ORDINARY = re.compile(r"\d+")  # ids of multiword tokens are ranges (1-2), those of empty nodes have a point (1.1)
 
 
