@@ -77,7 +77,14 @@ def read_texts(
 def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:
     column, others = table.columns.text, []
     _say_column(table.path, table.header, column, reading, say)
+    for line in table.guess:
+        say(line)
+    for number, title in table.titles():
+        say(f"{table.path}:{number}: above the names of the columns, so not read: {title}")
     for number, cells in table.rows():
+        if table.is_header(cells):
+            say(f"{table.path}:{number}: the names of the columns again, so not read")
+            continue
         if any(cells) and len(cells) != table.width:
             others.append(number)
         yield number, cells[column] if len(cells) == table.width else ""

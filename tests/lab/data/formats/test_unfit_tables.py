@@ -117,7 +117,7 @@ def test_a_list_in_json_is_told_how_its_objects_are_written_on_lines(tmp_path, n
 def test_a_header_below_a_title_is_no_example(tmp_path, title):
     rows = table(("review", "label"), lambda n: (review(n), n % 2))
     path = save(tmp_path, "a.csv", title + rows)
-    with pytest.raises(DataError, match=r"with more or fewer columns|expected 2 columns, found 1"):
+    with pytest.raises(DataError, match=r"expected the names of the columns, found '(Reviews|# made)"):
         read_files(Classification, [path])
     corpus = read_files(Classification, [path], reading=Reading(skip_invalid=True))
     assert corpus.labels == ("0", "1")

@@ -155,8 +155,15 @@ class _Separated(LabelledFormat):
         table = open_table(path, self.dialects, self.reading, kind)
         self.notes += table.note(self.dialects[0])
         self.columns[table.chosen] = None
+        for number, title in table.titles():
+            error = malformed(path, number, "the names of the columns", repr(title), "delete the lines above them")
+            yield InvalidRow(path, number, "above the names of the columns", error)
         for number, cells in table.rows():
-            if len(cells) == table.width:
+            if table.is_header(cells):
+                found = repr(table.dialect.delimiter.join(cells))
+                error = malformed(path, number, "an example", found, "delete the names of the columns here")
+                yield InvalidRow(path, number, "with the names of the columns again", error)
+            elif len(cells) == table.width:
                 yield number, cells[table.columns.text], cells[table.columns.label]
             elif any(cells):
                 found = f"{len(cells)} in {table.dialect.delimiter.join(cells)!r}"

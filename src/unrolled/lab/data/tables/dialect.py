@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from unrolled.lab.data.tables.columns import is_usual_name
+from unrolled.lab.data.tables.names import is_usual_name
 from unrolled.lab.data.text_files import LONGEST_LINE, iter_lines_escaped, malformed
 
 __all__ = ["COMMAS", "TABS", "Dialect", "QuoteError", "read_records", "sniff"]
