@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pytest
 import torch
@@ -206,3 +208,12 @@ def test_modes_and_the_default_device_of_the_caller_do_not_matter(mode):
 def test_what_is_no_number_is_refused_with_what_to_do(given, answers, message):
     with pytest.raises(ValueError, match=message):
         RecurrentRegressor(epochs=1).fit(given, answers)
+
+
+def test_a_word_is_one_word_however_its_accents_are_written():
+    texts = [f"un {('café', 'thé')[n % 2]} numéro {n}" for n in range(12)]
+    apart = [unicodedata.normalize("NFD", text) for text in texts]
+    model = RecurrentClassifier(hidden=4, embedding=4, epochs=1, random_state=0).fit(texts, [0, 1] * 6)
+    assert apart != texts
+    assert np.array_equal(model.predict_proba(apart), model.predict_proba(texts))
+    assert not np.array_equal(model.predict_proba(["un cafe"]), model.predict_proba(["un café"]))  # the control
