@@ -186,7 +186,34 @@ class Conll(_Columns):
     def sentences(self, path: Path) -> Iterator[ColumnSentence | InvalidRow]:
         """Read the first and the last column, or those whose numbers are given."""
         token = _number("--text-column", self.reading.text_column, 0)
-        return read_columns(path, token, _number("--label-column", self.reading.label_column, -1))
+        tag = _number("--label-column", self.reading.label_column, -1)
+        if self.reading.text_column is None:
+            _refuse_conllu(path)
+        tokens, tags = set[str](), set[str]()
+        for sentence in read_columns(path, token, tag):
+            if isinstance(sentence, ColumnSentence):
+                tokens.update(sentence.tokens)
+                tags.update(sentence.tags)
+            yield sentence
+        said = (
+            f"tokens from {_name(token)} ({len(tokens):,} different), tags from {_name(tag)} ({len(tags):,} different)"
+        )
+        swapped = "" if len(tags) <= len(tokens) else "; if that is the wrong way round: --text-column, --label-column"
+        self.notes.append(f"{path}: {said}{swapped}")
+
+
+def _refuse_conllu(path: Path) -> None:
+    """Refuse a file whose first word stands behind its number, in the ten columns of CoNLL-U."""
+    words = ((number, line) for number, line in enumerate(iter_lines(path), start=1) if line and line[0] != "#")
+    number, first = next(words, (1, ""))
+    cells = _split_at_tabs(first)
+    if len(cells) == len(_CONLLU) and re.fullmatch(r"1(-\d+)?", cells[0]):
+        hint = "pass --format conllu, or give its name the suffix .conllu"
+        raise malformed(path, number, "a token and its tag", "the ten columns of CoNLL-U", hint)
+
+
+def _name(column: int) -> str:
+    return "the last column" if column < 0 else f"column {column + 1}"
 
 
 def _number(flag: str, given: str | None, default: int) -> int:
