@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
+from unrolled.lab.data.tables.values import number_hint
 
 __all__ = [
     "Padded",
@@ -86,9 +87,9 @@ def _check_numbers(one: Any, number: int) -> None:
 
 def number_advice(odd: object) -> str:
     """Say what to do with a value that stands where a number is expected."""
-    point = odd.replace(",", ".") if isinstance(odd, str) else ""
-    if "," in str(odd) and _is_number(point):
-        return f"write it with a point, {point} (in pandas, read_csv(…, decimal=','))"
+    if isinstance(odd, str) and (hint := number_hint(odd)):
+        comma = " (in pandas, read_csv(…, decimal=',') or thousands=',')" if "," in odd else ""
+        return f"{hint}{comma}"
     return "leave dates out, and give each category a number of 0 or 1"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from unrolled.errors import DataError
+from unrolled.errors import DataError, suggest
 from unrolled.lab.data.corpus import Corpus, hold_out
 from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading, all_invalid, left_out
 from unrolled.lab.data.text_files import malformed, without_compression
@@ -195,7 +195,7 @@ class RowFormat(Format, Generic[R]):
             if new is None:
                 valid.append(row)
                 continue
-            hint = "a model cannot predict a label that it was not trained on"
+            hint = f"a model cannot predict a label that it was not trained on; {suggest(new, map(str, known))}"
             error = malformed(row.path, row.line, "a label that training examples have", repr(new), hint)
             invalid.append(InvalidRow(row.path, row.line, "with a label that no training example has", error))
         return valid

@@ -22,7 +22,7 @@ from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.tables.columns import choose_columns
 from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
 from unrolled.lab.data.tables.table import open_table, spread
-from unrolled.lab.data.tables.values import is_number
+from unrolled.lab.data.tables.values import number_hint
 from unrolled.lab.data.text_files import check_escaped, malformed
 from unrolled.lab.data.tokenise import tokenise, tokenise_marked
 
@@ -133,12 +133,7 @@ def _check_number(path: Path, line: int, label: str) -> DataError | None:
     try:
         value = float(label.replace("_", "?"))  # Python reads 1_000
     except ValueError:
-        point = label.replace(",", ".")
-        hint = (
-            f"write it with a point, {point}"
-            if "," in label and is_number(label)
-            else "for labels that are names, train classify"
-        )
+        hint = number_hint(label) or "for labels that are names, train classify"
         return malformed(path, line, "a number", repr(label), hint)
     if not math.isfinite(value):
         return malformed(path, line, "a finite number", repr(label), "leave the example out")
