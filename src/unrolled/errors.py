@@ -28,6 +28,7 @@ __all__ = [
     "UnsupportedOperationError",
     "UsageError",
     "kind_of",
+    "suggest",
 ]
 
 

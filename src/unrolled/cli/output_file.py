@@ -11,8 +11,8 @@ from unrolled.errors import FileError, UsageError
 __all__ = ["check_new", "check_not_read"]
 
 _OF_OTHER_PROGRAMS = frozenset(
-    ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .xls "
-    ".xlsx".split()
+    ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .txt "
+    ".xls .xlsx".split()
 )
 """Suffixes from which programs choose how to read a file."""
 

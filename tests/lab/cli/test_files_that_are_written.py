@@ -119,6 +119,7 @@ def test_a_text_in_another_encoding_is_refused_as_standard_input_is(unrolled, wo
         (("explain", "runs/reviews", "--file", "a.txt", "--target", "good"), "--phrases", "phrases.tsv", ".csv"),
         (("evaluate", "runs/reviews"), "--html", "page.json", ".html"),
         (("evaluate", "runs/reviews"), "--predictions", "said.jsonl", ".csv"),
+        (("explain", "runs/reviews", "a dull film"), "--html", "page.txt", ".html"),
         (("predict", "runs/reviews", "a.txt"), "--out", "said.XLSX", ".csv"),
     ],
 )
