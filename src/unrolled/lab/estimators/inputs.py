@@ -57,6 +57,8 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
         name = f"sequence {number}"
         if np.isnan(np.asarray(one, dtype=np.float64)).any():
             raise ValueError(f"Input {name} contains NaN; expected numbers: fill the gaps, or leave such sequences out")
+        if not np.size(one):
+            raise ShapeError(f"sequence {number} is empty; expected at least one step: leave such sequences out")
         found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
         if found.ndim == 1:
             found = found[:, None]
@@ -118,7 +120,7 @@ def is_nested(X: Any) -> bool:
         return X.ndim == 3
     if not isinstance(X, Sequence) and not _holds_objects(X):
         return False
-    depths = {_depth(each) for each in X}
+    depths = {_depth(each) for each in X if not (isinstance(each, Sequence) and not len(each))}
     return depths == {2} or (depths == {1} and len({len(each) for each in X}) > 1)
 
 
