@@ -56,13 +56,6 @@ def test_a_short_first_text_that_is_taken_for_a_header_is_told_and_read_with_the
         assert "names of the columns" not in "\n".join(read(path, TRAINED)[2])
 
 
-def test_a_header_that_is_guessed_is_told_at_the_training_too(tmp_path):
-    path = save(tmp_path, "a.csv", table(("v1", "v2"), lambda n: (sentiment(n), review(n))))
-    assert f"{path}:1: read as the names of the columns" in read_files(Classification, [path]).notes[-1]
-    path = save(tmp_path, "b.csv", table(("review", "v2"), lambda n: (review(n), sentiment(n))))
-    assert "names of the columns" not in "".join(read_files(Classification, [path]).notes)
-
-
 @pytest.mark.parametrize("count", [3, 40])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_blank_lines_above_a_header_are_nothing(tmp_path, count, end):

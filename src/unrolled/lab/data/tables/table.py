@@ -75,7 +75,7 @@ class TextTable:
         plain = (names[text], names[label]) == ("text", "label") if names else (text, label) == (0, self.width - 1)
         if not plain:
             parts.append(self.chosen)
-        return (*((f"{self.path}: {', '.join(parts)}",) if parts else ()), *self.guess)
+        return (f"{self.path}: {', '.join(parts)}",) if parts else ()
 
     @property
     def guess(self) -> tuple[str, ...]:
