@@ -101,6 +101,15 @@ def test_a_title_with_separators_is_above_the_header(tmp_path, title, header):
     assert any(line.startswith(f"{path}:1: above the names of the columns, so not read:") for line in said)
 
 
+def test_a_long_title_in_another_encoding_is_shown_in_part(tmp_path):
+    title = "Filmkritiken für alle ".encode("latin-1") * 10
+    path = save(tmp_path, "a.csv", title + b"\ntext,label\na fine film,good\na dull film,bad\n")
+    lines, _, (said,) = read(path)
+    assert lines == [3, 4]
+    assert said.startswith(f"{path}:1: above the names of the columns, so not read: Filmkritiken f\ufffdr alle")
+    assert len(said) < len(str(path)) + 110
+
+
 def test_rows_of_one_field_are_no_titles(tmp_path):
     """The control: where labels are rare, most rows have a text alone."""
     rows = "".join(f"{review(n).replace(',', '')},{'x' if n == 4 else ''}\n" for n in range(40))
