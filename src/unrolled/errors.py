@@ -28,6 +28,7 @@ __all__ = [
     "UnsupportedOperationError",
     "UsageError",
     "kind_of",
+    "suggest",
 ]
 
 
@@ -95,16 +96,20 @@ def _nearest(name: str, names: list[str]) -> list[str]:
     return same or difflib.get_close_matches(name, names, n=1)
 
 
+def suggest(name: object, known: Iterable[str]) -> str:
+    """Offer the nearest known name, or list the known ones."""
+    names = sorted(set(known))
+    near = _nearest(name, names) if isinstance(name, str) else []
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    listed = f"expected one of: {', '.join(names[:_NAMED])}{more}" if names else "there is none"
+    return f"did you mean {near[0]!r}?" if near else listed
+
+
 class UnknownNameError(UsageError):
     """A name is unknown; the message offers the nearest known one."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        names = sorted(set(known))
-        near = _nearest(name, names) if isinstance(name, str) else []
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        listed = f"expected one of: {', '.join(names[:_NAMED])}{more}" if names else "there is none"
-        hint = f"did you mean {near[0]!r}?" if near else listed
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        super().__init__(f"unknown {kind} {name!r}; {suggest(name, known)}")
 
 
 class ParityError(UnrolledError):

@@ -30,6 +30,7 @@ __all__ = [
     "check_run",
     "check_source",
     "estimators",
+    "files_of_run",
     "is_hub_dataset",
     "load",
     "open_run",
@@ -119,6 +120,13 @@ def check_run(path: Path) -> None:
     """Say that a run folder does not exist before torch is loaded; FileError."""
     if not path.exists():
         raise FileError(f"no run folder {path}; give a folder that `unrolled train` wrote")
+
+
+def files_of_run(path: Path) -> Iterator[Path]:
+    """Yield the files that a run consists of, which no other command may write."""
+    require_extra("lab", "a run folder")
+    found: Iterator[Path] = importlib.import_module("unrolled.lab.training.run_names").files_of_run(path)
+    return found
 
 
 def is_hub_dataset(name: str) -> bool:

@@ -95,3 +95,16 @@ def test_a_training_whose_progress_nobody_reads_is_finished(tmp_path: Path) -> N
     assert done.returncode == 0
     assert "epoch" in done.stdout.decode()
     assert (tmp_path / "run" / "metrics.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk as Linux has it")
+def test_an_output_that_cannot_be_written_is_named(folder: Path) -> None:
+    command = [sys.executable, "-m", "unrolled", "explain", "--weights", "w.safetensors", "--vocab", "words.txt"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, TEXTS[0]], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=folder
+        )
+    assert done.returncode == 74
+    assert done.stderr == (
+        "unrolled: error: cannot write the output (standard output): No space left on device; it is not whole\n"
+    )

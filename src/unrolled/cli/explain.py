@@ -18,7 +18,7 @@ from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOpti
 from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.extras import require_extra
-from unrolled.laboratory import check_source, open_run, read_texts
+from unrolled.laboratory import check_source, files_of_run, open_run, read_texts
 from unrolled.report.formatting import harmless, visible
 from unrolled.weights.foreign_file import describe_foreign
 
@@ -148,8 +148,9 @@ def explain(
     run, sentence = _split(words or [], weights, bool(files))
     check_encoded(sentence)
     _check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)
+    read = [*(files or ()), *filter(None, (weights, vocab)), *(() if run is None else files_of_run(run))]
     for path in (html, png, json_file, phrases):
-        check_not_read(path, [*(files or ()), *filter(None, (weights, vocab))])
+        check_not_read(path, read)
     if files:
         _check_files(files, png)
         if top is not None:

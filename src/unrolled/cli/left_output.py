@@ -1,4 +1,7 @@
-"""Standard output whose reader may leave (`| head`): the command ends there, unless files are still to be written."""
+"""Standard output whose reader may leave (`| head`): the command ends there, unless files are still to be written.
+
+Where the disk is full (`> predictions.csv`), the error says that it is the output that could not be written.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
+
+from unrolled.errors import FileError
 
 __all__ = ["ReaderLeft", "outlast_reader", "watched_output"]
 
@@ -33,12 +38,20 @@ class _Watched:
         except BrokenPipeError:
             self._drop()
             return len(text)
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     def flush(self) -> None:
         try:
             self.stream.flush()
         except BrokenPipeError:
             self._drop()
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> FileError:
+        name = "the messages (standard error)" if self.stream is sys.__stderr__ else "the output (standard output)"
+        return FileError(f"cannot write {name}: {error.strerror or error}; it is not whole")
 
     def _drop(self) -> None:
         # without this, Python reports the closed pipe again when it flushes the stream at its exit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from unrolled.errors import FileError, UsageError
 __all__ = ["check_new", "check_not_read"]
 
 _OF_OTHER_PROGRAMS = frozenset(
-    ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .xls "
-    ".xlsx".split()
+    ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .txt "
+    ".xls .xlsx".split()
 )
 """Suffixes from which programs choose how to read a file."""
 
@@ -41,6 +42,14 @@ def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
 
 
 def check_not_read(path: Path | None, read: Iterable[str | Path]) -> None:
-    """Refuse to write over a file that the command reads, also where files may be replaced."""
-    if path is not None and path.exists() and any(Path(each).exists() and path.samefile(each) for each in read):
+    """Refuse to write over a file that the command reads, or that the run consists of, also with --force."""
+    if path is None:
+        return
+    written = os.path.realpath(path)
+    if any(written == os.path.realpath(each) or _is_same(path, Path(each)) for each in read):
         raise UsageError(f"{path} is a file that the command reads; choose another path")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Tell whether two names are of one file, as two hard links are."""
+    return path.exists() and other.exists() and path.samefile(other)

@@ -33,7 +33,7 @@ def read(path):
 
 def test_the_folder_of_a_text_is_its_label(unrolled, reviews, tmp_path):
     done = unrolled("data", "table", reviews, "--out", tmp_path / "r.csv")
-    assert (done.status, done.out, done.err) == (0, f"12 texts: {tmp_path / 'r.csv'}; labels neg (6), pos (6)\n", "")
+    assert (done.status, done.out) == (0, f"12 texts: {tmp_path / 'r.csv'}; labels neg (6), pos (6)\n")
     rows = read(tmp_path / "r.csv")
     assert [(row["label"], row["text"]) for row in rows] == [
         (label, text.replace("\r", "")) for label in ("neg", "pos") for text in REVIEWS[label]
@@ -79,14 +79,41 @@ def test_what_cannot_be_made_is_refused(unrolled, reviews, tmp_path):
     assert unrolled("data", "table", reviews, "--out", tmp_path / "r.csv", "--force").status == 0
 
 
-def test_a_table_of_an_earlier_time_is_no_text(unrolled, reviews):
-    words = ("data", "table", reviews / "pos", "--out", reviews / "pos" / "p.csv")
-    assert unrolled(*words).status == 0
-    unrolled(*words, "--force").assert_refused(2, "is a file that the command reads")
-    (reviews / "pos" / "p.csv").unlink()
-    beside = ("data", "table", reviews, "--out", reviews / "r.csv", "--force")
-    assert unrolled(*beside).out.startswith("12 texts")
-    assert unrolled(*beside).out.startswith("12 texts")
+def test_files_at_other_depths_and_empty_ones_are_left_out_and_named(unrolled, reviews, tmp_path):
+    (reviews / "pos" / "more").mkdir()
+    (reviews / "pos" / "more" / "x.txt").write_text("a deep one")
+    (reviews / "neg" / "blank.txt").write_text(" \n")
+    done = unrolled("data", "table", reviews, "--out", tmp_path / "r.csv")
+    assert done.out.startswith("12 texts: ")
+    assert done.err.splitlines() == [
+        "left out, empty: 1 file (neg/blank.txt)",
+        "left out, not in the folder of a label: 2 files (pos/more/x.txt, urls.txt)",
+    ]
+    assert all(row["text"] for row in read(tmp_path / "r.csv"))
+    below = unrolled("data", "table", reviews / "pos", "--out", tmp_path / "p.csv")
+    assert "labels more (1)" in below.out
+    assert below.err.startswith("left out, not in the folder of a label: 6 files (0.txt, 1.txt, ")
+    assert below.err == "left out, in a folder below: 1 file (more/x.txt)\n" or "labels more" in below.out
+    whole = unrolled("data", "table", reviews / "neg", "--out", tmp_path / "n.csv")  # the control: nothing but empty
+    assert whole.err == "left out, empty: 1 file (blank.txt)\n"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "a.txt").write_text("\n")
+    refused = unrolled("data", "table", tmp_path / "empty", "--out", tmp_path / "e.csv")
+    refused.assert_refused(65, "every file in it is empty")
+
+
+def test_a_table_is_written_beside_the_texts_and_under_its_own_suffix(unrolled, reviews, tmp_path):
+    for folder, out in ((reviews / "pos", reviews / "pos" / "p.csv"), (reviews, reviews / "neg" / "p.csv")):
+        refused = unrolled("data", "table", folder, "--out", out)
+        refused.assert_refused(2, "p.csv would lie among the texts, and be read as one the next time")
+        assert not out.exists()
+    words = ("data", "table", reviews, "--force", "--out")
+    unrolled(*words, reviews / "pos" / "0.txt").assert_refused(2, "would hold the format of .csv, not of .txt")
+    unrolled(*words, tmp_path / "r.txt").assert_refused(2, "would hold the format of .csv, not of .txt")
+    (reviews / "urls.txt").unlink()
+    for _ in range(2):  # the control: beside the folders it is no text, and not named as one
+        done = unrolled(*words, reviews / "r.csv")
+        assert (done.out.startswith("12 texts"), done.err) == (True, "")
 
 
 def test_a_name_that_is_not_utf_8_is_escaped(unrolled, reviews, tmp_path):

@@ -67,6 +67,44 @@ def test_a_file_that_is_read_is_not_replaced_even_by_force(unrolled, tmp_path, w
 
 
 @pytest.mark.parametrize(
+    ("words", "option", "name"),
+    [
+        (("predict", "runs/reviews", "a.txt"), "--out", "log.csv"),
+        (("evaluate", "runs/reviews"), "--predictions", "log.csv"),
+        (("evaluate", "runs/reviews", "--data", "reviews.csv"), "--predictions", "log.csv"),
+        (("evaluate", "runs/reviews"), "--html", "README.md"),
+        (("explain", "runs/reviews", "a dull film"), "--json", "config.json"),
+        (("explain", "runs/reviews", "a dull film"), "--json", "checkpoints/../task.json"),
+        (("explain", "runs/reviews", "--file", "a.txt", "--target", "good"), "--phrases", "log.csv"),
+    ],
+)
+def test_no_command_writes_over_a_file_of_the_run_that_it_reads(unrolled, tmp_path, words, option, name):
+    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
+    path = tmp_path / "runs" / "reviews" / name
+    before = path.read_bytes()
+    refused = unrolled(*words, option, f"runs/reviews/{name}", "--force")
+    refused.assert_refused(2, f"runs/reviews/{name} is a file that the command reads; choose another path")
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_a_training_has_yet_to_write_is_not_written_by_another_command(unrolled, tmp_path):
+    (tmp_path / "copy").mkdir()
+    for each in (tmp_path / "runs" / "reviews").iterdir():
+        if each.is_file() and each.name != "metrics.json":
+            (tmp_path / "copy" / each.name).write_bytes(each.read_bytes())
+    words = ("explain", "copy", "a dull film", "--json")
+    unrolled(*words, "copy/metrics.json").assert_refused(2, "copy/metrics.json is a file that the command reads")
+    assert not (tmp_path / "copy" / "metrics.json").exists()
+
+
+def test_a_file_of_ones_own_may_lie_in_a_run_folder(unrolled, tmp_path):
+    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
+    for _ in range(2):
+        assert unrolled("predict", "runs/reviews", "a.txt", "--out", "runs/reviews/said.csv", "--force").status == 0
+    (tmp_path / "runs" / "reviews" / "said.csv").unlink()
+
+
+@pytest.mark.parametrize(
     "words", [("explain", "runs/reviews"), ("score", "runs/reviews"), ("translate", "runs/reviews")]
 )
 def test_a_text_in_another_encoding_is_refused_as_standard_input_is(unrolled, words):
@@ -81,6 +119,7 @@ def test_a_text_in_another_encoding_is_refused_as_standard_input_is(unrolled, wo
         (("explain", "runs/reviews", "--file", "a.txt", "--target", "good"), "--phrases", "phrases.tsv", ".csv"),
         (("evaluate", "runs/reviews"), "--html", "page.json", ".html"),
         (("evaluate", "runs/reviews"), "--predictions", "said.jsonl", ".csv"),
+        (("explain", "runs/reviews", "a dull film"), "--html", "page.txt", ".html"),
         (("predict", "runs/reviews", "a.txt"), "--out", "said.XLSX", ".csv"),
     ],
 )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 
+from unrolled.atomic_write import write_fully
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
@@ -63,3 +68,28 @@ def test_a_run_is_printed_in_one_line(folder):
     said = f"Run(folder='{folder}', task='classify', data='told', encoder='{run.task.architecture.encoder}', epochs=1"
     assert repr(run) == f"{said}, dev_accuracy={run.metrics['dev_accuracy']:.4g}, finished=False)"
     assert repr(whole).endswith("finished=True)")
+
+
+@pytest.mark.parametrize(("after", "resumed"), [(2, True), (0, False)])
+def test_a_full_disk_names_the_file_and_the_way_on(unrolled, tmp_path, monkeypatch, after, resumed):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("text,label\n" + "".join(f"a {('dull', 'fine')[n % 2]} film,{n % 2}\n" for n in range(40)))
+    writes = 0
+
+    def write(descriptor, content):
+        nonlocal writes
+        writes += 1
+        if writes > after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_fully(descriptor, content)
+
+    words = ("train", "classify", "--data", "a.csv", "--hidden", 4, "--embedding", 4, "--epochs", 2, "--out", "my run")
+    with monkeypatch.context() as full:
+        full.setattr("unrolled.lab.training.logs.write_fully", write)
+        refused = unrolled(*words)
+    assert refused.status == 74
+    said = [line for line in refused.err.splitlines() if line.startswith("unrolled: error: ")]
+    assert "No space left on device" in said[0]
+    assert said[0].endswith("go on: unrolled resume 'my run'") == resumed
+    done = unrolled("resume", "my run") if resumed else unrolled(*words)  # without a run there is nothing to resume
+    assert done.status == 0, done.err

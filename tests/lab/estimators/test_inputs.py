@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pytest
 import torch
@@ -206,3 +208,49 @@ def test_modes_and_the_default_device_of_the_caller_do_not_matter(mode):
 def test_what_is_no_number_is_refused_with_what_to_do(given, answers, message):
     with pytest.raises(ValueError, match=message):
         RecurrentRegressor(epochs=1).fit(given, answers)
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        [np.ones((3, 2)), np.ones((0, 2)), np.ones((2, 2))] * 4,
+        [[[1.0, 2.0]], [], [[3.0, 4.0], [5.0, 6.0]]] * 4,
+        [[1.0, 2.0], [], [3.0]] * 4,
+    ],
+)
+def test_an_empty_sequence_is_named(series):
+    with pytest.raises(ValueError, match=r"sequence 2 is empty; expected at least one step"):
+        RecurrentClassifier(**SMALL).fit(series, ["+", "-", "+"] * 4)
+    whole = [each for each in series if len(each)]
+    model = RecurrentClassifier(**SMALL).fit(whole, ["+", "-"] * 4)  # the control
+    with pytest.raises(ValueError, match=r"sequence 2 is empty"):
+        model.predict(series)
+
+
+@pytest.mark.parametrize("answers", [["+"] * 16, np.zeros(16, int), pd.Series(["a"] * 16)])
+def test_one_class_is_refused(answers):
+    with pytest.raises(ValueError, match=r"y holds the class .* alone; expected at least two classes"):
+        RecurrentClassifier(**SMALL).fit(TEXTS, answers)
+    rated = RecurrentRegressor(**SMALL).fit(TEXTS, np.ones(16)).predict(TEXTS)  # the control: numbers may be one
+    assert np.isfinite(rated).all()
+
+
+@pytest.mark.parametrize("answers", [[1, "1"], ["True", True], [1.5, "a"]])
+@pytest.mark.parametrize("kind", [list, tuple, lambda y: np.array(y, dtype=object), pd.Series])
+def test_answers_of_several_types_are_refused(answers, kind):
+    with pytest.raises(ValueError, match=r"y holds strings and others, .*; expected answers of one type"):
+        RecurrentClassifier(**SMALL).fit(TEXTS, kind(answers * 8))
+
+
+@pytest.mark.parametrize("answers", [[1, 0], [True, 0], [1.0, 2], ["1", "2"], [np.int64(1), 2]])
+def test_numbers_of_several_types_are_classes(answers):
+    assert len(RecurrentClassifier(**SMALL).fit(TEXTS, answers * 8).classes_) == 2
+
+
+def test_a_word_is_one_word_however_its_accents_are_written():
+    texts = [f"un {('café', 'thé')[n % 2]} numéro {n}" for n in range(12)]
+    apart = [unicodedata.normalize("NFD", text) for text in texts]
+    model = RecurrentClassifier(hidden=4, embedding=4, epochs=1, random_state=0).fit(texts, [0, 1] * 6)
+    assert apart != texts
+    assert np.array_equal(model.predict_proba(apart), model.predict_proba(texts))
+    assert not np.array_equal(model.predict_proba(["un cafe"]), model.predict_proba(["un café"]))  # the control

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+_SHOWN = 5
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -176,7 +178,8 @@ def write_table(
 ) -> None:
     """Make a table of texts that are files of their own, such as reviews in folders pos and neg.
 
-    The name of a text's folder becomes its label. `unrolled train` and `unrolled predict` read the table.
+    The name of a text's folder becomes its label; files at other depths and empty files are left out and named.
+    `unrolled train` and `unrolled predict` read the table.
 
     unrolled data table reviews --out reviews.csv
 
@@ -188,18 +191,31 @@ def write_table(
 
     from unrolled.atomic_write import atomic_write
     from unrolled.cli.output_file import check_new, check_not_read
-    from unrolled.lab.data.text_folders import read_text_folder
-    from unrolled.report.formatting import counted
+    from unrolled.lab.data.text_folders import files_left_out, read_text_folder
+    from unrolled.report.formatting import counted, harmless
 
     check_new(out, force, ".csv")
-    texts = list(read_text_folder(folder))
-    check_not_read(out, [folder / each.name for each in texts])
+    found = list(read_text_folder(folder))
+    check_not_read(out, [folder / each.name for each in found])
+    if out.resolve().parent in {(folder / each.name).resolve().parent for each in found}:
+        raise UsageError(f"{out} would lie among the texts, and be read as one the next time; choose another folder")
+    texts = [each for each in found if each.text]
+    if not texts:
+        raise DataError(f"{folder}: every file in it is empty; expected texts, one a file")
     labels = Counter(each.label for each in texts if each.label is not None)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["text", *(["label"] if labels else []), "file"])
     writer.writerows([each.text, *([each.label] if labels else []), each.name] for each in texts)
     atomic_write(out, file.getvalue().encode(errors="backslashreplace"), new=not force)
+    others = [name for name in files_left_out(folder) if not out.samefile(folder / name)]
+    for names, why in (
+        ([each.name for each in found if not each.text], "empty"),
+        (others, "not in the folder of a label" if labels else "in a folder below"),
+    ):
+        if names:
+            shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+            typer.echo(harmless(f"left out, {why}: {counted(len(names), 'file')} ({shown})"), err=True)
     said = "; labels " + ", ".join(f"{label} ({count:,})" for label, count in labels.items()) if labels else ""
     typer.echo(f"{counted(len(texts), 'text')}: {visible(f'{out}{said}')}")
 

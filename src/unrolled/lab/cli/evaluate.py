@@ -26,7 +26,7 @@ from unrolled.lab.cli.labelled_predictions import is_text_classification, predic
 from unrolled.lab.cli.options import DataFolder, MultiValueCommand, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
-from unrolled.laboratory import check_run, check_source, is_hub_dataset
+from unrolled.laboratory import check_run, check_source, files_of_run, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
 
 __all__ = ["app", "evaluate"]
@@ -90,6 +90,8 @@ def evaluate(
     _check_options(run, data, split, predictions, html, page_errors)
     check_new(predictions, force, ".csv")
     check_new(html, force, ".html", ".htm")
+    for path in (predictions, html):
+        check_not_read(path, [*(data or ()), *files_of_run(run)])
     import torch
 
     from unrolled.lab.training.data_check import file_warnings
@@ -100,7 +102,7 @@ def evaluate(
     if predictions is not None or html is not None:
         loaded.text_task()
         for path in (predictions, html):
-            check_not_read(path, data or loaded.data.files(data_dir).values())
+            check_not_read(path, () if data else loaded.data.files(data_dir).values())
     _check_task(loaded, html, errors)
     own = _own_reading(loaded)
     reading = replace(

@@ -1,4 +1,4 @@
-"""What to type after a training was interrupted: resume it, or, before there is a checkpoint, start it again."""
+"""What to type after a training was interrupted or could not write: resume it, or, without a checkpoint, start anew."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unrolled.cli.interruption import received
-from unrolled.errors import UnrolledError
+from unrolled.errors import FileError, UnrolledError
 
 __all__ = ["naming_the_way_on"]
 
 
 @contextmanager
 def naming_the_way_on(folder: Path) -> Iterator[None]:
-    """Give a KeyboardInterrupt without a text the command that goes on with the run in ``folder``."""
+    """Give a KeyboardInterrupt without a text, and a FileError, the command that goes on with the run in ``folder``."""
     before = _identity(folder)
     try:
         yield
+    except FileError as error:
+        from unrolled.lab.training.run_names import is_finished
+
+        if _identity(folder) in (None, before) or is_finished(folder):
+            raise
+        run = shlex.quote(str(folder))
+        raise FileError(f"{error}; when there is room, or it can be written, go on: unrolled resume {run}") from error
     except (KeyboardInterrupt, Exception) as error:
         stop = error if isinstance(error, KeyboardInterrupt) else KeyboardInterrupt()
         if isinstance(error, UnrolledError) or (stop is not error and received() is None):

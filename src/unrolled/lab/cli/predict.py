@@ -25,7 +25,7 @@ from unrolled.lab.cli.prediction_file import (
     write_rows,
 )
 from unrolled.lab.data.reading import line_list
-from unrolled.laboratory import check_run, check_source
+from unrolled.laboratory import check_run, check_source, files_of_run
 from unrolled.report.formatting import counted, harmless, visible
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def predict(
     check_run(run)
     check_new(out, force, ".csv")
     names = files or ["-"]
-    check_not_read(out, names)
+    check_not_read(out, [*names, *files_of_run(run)])
     for name in names:
         if name != "-":
             check_source(name)

@@ -14,7 +14,7 @@ from unrolled.errors import DataError
 __all__ = ["PLAIN", "InvalidRow", "Reading", "all_invalid", "left_out", "line_list", "only_valid"]
 
 T = TypeVar("T")
-_LISTED = 40  # runs of lines in one message
+_LISTED = 8  # runs of lines in one message
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def only_valid(rows: Iterable[T | InvalidRow]) -> Iterator[T]:
 
 
 def all_invalid(rows: Sequence[InvalidRow]) -> DataError:
-    """Return the error about rows that are no examples; it lists the lines of all of them."""
+    """Return the error about rows that are no examples; it lists the lines of the first of them."""
     if len(rows) == 1:
         return DataError(f"{rows[0].error}; --skip-invalid leaves the row out")
     first = str(rows[0].error).removeprefix(f"{rows[0].path}:")
@@ -104,5 +104,6 @@ def line_list(lines: Sequence[int]) -> str:
         [line for _, line in run] for _, run in groupby(enumerate(sorted(lines)), key=lambda place: place[1] - place[0])
     ]
     shown = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    more = f" and {len(shown) - _LISTED:,} more" if len(shown) > _LISTED else ""
+    rest = sum(map(len, runs[_LISTED:]))
+    more = f" and {rest:,} more" if rest else ""
     return f"line{'s' if len(lines) > 1 else ''} {', '.join(shown[:_LISTED])}{more}"

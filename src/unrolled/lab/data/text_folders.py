@@ -9,7 +9,7 @@ from typing import NamedTuple
 from unrolled.errors import DataError, FileError
 from unrolled.lab.data.text_files import check_text, iter_lines
 
-__all__ = ["FileText", "read_text_folder"]
+__all__ = ["FileText", "files_left_out", "read_text_folder"]
 
 
 class FileText(NamedTuple):
@@ -36,13 +36,25 @@ def read_text_folder(folder: Path) -> Iterator[FileText]:
     """
     if not folder.is_dir():
         raise FileError(f"no folder {folder}; give a folder of texts, or one with a folder of texts for each label")
-    labelled = [(each.name, path) for each in _visible(folder) if each.is_dir() for path in _files(each)]
-    found: list[tuple[str | None, Path]] = [*labelled] or [(None, path) for path in _files(folder)]
+    found = _find(folder)
     if not found:
         raise DataError(f"{folder}: no file in it, or in a folder in it; expected texts, one a file")
     for label, path in found:
         check_text(path)
         yield FileText(path.relative_to(folder).as_posix(), "\n".join(iter_lines(path)).strip(), label)
+
+
+def files_left_out(folder: Path) -> list[str]:
+    """Return the paths below the folder of files that :func:`read_text_folder` does not read: at other depths."""
+    read = {path for _, path in _find(folder)}
+    others = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path not in read)
+    return sorted(path.as_posix() for path in others if not any(part.startswith(".") for part in path.parts))
+
+
+def _find(folder: Path) -> list[tuple[str | None, Path]]:
+    """Find the files that are texts, each with its label."""
+    labelled = [(each.name, path) for each in _visible(folder) if each.is_dir() for path in _files(each)]
+    return [*labelled] or [(None, path) for path in _files(folder)]
 
 
 def _visible(folder: Path) -> list[Path]:

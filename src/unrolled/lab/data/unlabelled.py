@@ -15,8 +15,15 @@ from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
 from unrolled.lab.data.tables.dialect import COMMAS, TABS
 from unrolled.lab.data.tables.table import TextTable, open_texts, spread
-from unrolled.lab.data.text_files import check_escaped, numbered_lines, standard_input, without_compression
+from unrolled.lab.data.text_files import (
+    check_escaped,
+    numbered_lines,
+    standard_input,
+    without_compression,
+    without_escapes,
+)
 from unrolled.laboratory import is_hub_dataset
+from unrolled.report.formatting import clip
 
 __all__ = ["read_texts"]
 
@@ -77,7 +84,14 @@ def read_texts(
 def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:
     column, others = table.columns.text, []
     _say_column(table.path, table.header, column, reading, say)
+    for line in table.guess:
+        say(line)
+    for number, title in table.titles():
+        say(f"{table.path}:{number}: above the names of the columns, so not read: {clip(without_escapes(title), 40)}")
     for number, cells in table.rows():
+        if table.is_header(cells):
+            say(f"{table.path}:{number}: the names of the columns again, so not read")
+            continue
         if any(cells) and len(cells) != table.width:
             others.append(number)
         yield number, cells[column] if len(cells) == table.width else ""

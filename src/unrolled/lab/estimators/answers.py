@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.text_lists import shown_kind
 from unrolled.lab.estimators.inputs import number_advice
 
-__all__ = ["as_numbers", "class_place", "refuse_missing"]
+__all__ = ["as_numbers", "class_place", "learn_classes", "refuse_missing", "refuse_mixed"]
 
 
 def refuse_missing(y: Any) -> None:
@@ -21,13 +23,49 @@ def refuse_missing(y: Any) -> None:
     Raises:
         UsageError: It names the place.
     """
-    rows = y.tolist() if getattr(getattr(y, "dtype", None), "kind", "O") == "O" and hasattr(y, "tolist") else y
-    for place, each in enumerate(rows if isinstance(rows, list | tuple) else ()):
-        if each is None or type(each).__name__ == "NAType" or (isinstance(each, float) and np.isnan(each)):
+    for place, each in enumerate(_objects(y)):
+        if _is_missing(each):
             raise UsageError(
                 f"y[{place}] is {shown_kind(each)}; expected an answer for each example: leave out examples without "
                 "one (in pandas, dropna)"
             )
+
+
+def refuse_mixed(y: Any) -> None:
+    """Refuse strings among other answers, of which numpy would make strings: 1 and ``"1"`` would be one class.
+
+    Raises:
+        UsageError: It names the first of both.
+    """
+    objects = _objects(y)
+    words = [each for each in objects if isinstance(each, str)]
+    others = [each for each in objects if not isinstance(each, str) and not _is_missing(each)]
+    if words and others:
+        raise UsageError(f"y holds strings and others, {words[0]!r} and {others[0]!r}; expected answers of one type")
+
+
+def _is_missing(answer: object) -> bool:
+    return answer is None or type(answer).__name__ == "NAType" or (isinstance(answer, float) and np.isnan(answer))
+
+
+def _objects(y: Any) -> Sequence[Any]:
+    """Return the answers of a list or an array of objects; none of other arrays, which hold one type."""
+    rows = y.tolist() if getattr(getattr(y, "dtype", None), "kind", "O") == "O" and hasattr(y, "tolist") else y
+    return rows if isinstance(rows, list | tuple) else ()
+
+
+def learn_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the classes in their order, and the index of each answer.
+
+    Raises:
+        ValueError: If the answers are numbers that are no classes.
+        UsageError: If all answers are one class.
+    """
+    check_classification_targets(y)
+    classes, indices = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise UsageError(f"y holds the class {classes.tolist()[0]!r} alone; expected at least two classes")
+    return classes, indices
 
 
 def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
+from unrolled.lab.data.tables.values import number_hint
 
 __all__ = [
     "Padded",
@@ -56,6 +57,8 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
         name = f"sequence {number}"
         if np.isnan(np.asarray(one, dtype=np.float64)).any():
             raise ValueError(f"Input {name} contains NaN; expected numbers: fill the gaps, or leave such sequences out")
+        if not np.size(one):
+            raise ShapeError(f"sequence {number} is empty; expected at least one step: leave such sequences out")
         found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
         if found.ndim == 1:
             found = found[:, None]
@@ -86,9 +89,9 @@ def _check_numbers(one: Any, number: int) -> None:
 
 def number_advice(odd: object) -> str:
     """Say what to do with a value that stands where a number is expected."""
-    point = odd.replace(",", ".") if isinstance(odd, str) else ""
-    if "," in str(odd) and _is_number(point):
-        return f"write it with a point, {point} (in pandas, read_csv(…, decimal=','))"
+    if isinstance(odd, str) and (hint := number_hint(odd)):
+        comma = " (in pandas, read_csv(…, decimal=',') or thousands=',')" if "," in odd else ""
+        return f"{hint}{comma}"
     return "leave dates out, and give each category a number of 0 or 1"
 
 
@@ -117,7 +120,7 @@ def is_nested(X: Any) -> bool:
         return X.ndim == 3
     if not isinstance(X, Sequence) and not _holds_objects(X):
         return False
-    depths = {_depth(each) for each in X}
+    depths = {_depth(each) for each in X if not (isinstance(each, Sequence) and not len(each))}
     return depths == {2} or (depths == {1} and len({len(each) for each in X}) > 1)
 
 

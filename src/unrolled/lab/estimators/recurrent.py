@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d
 from torch import nn
 from torch.nn import functional as F
@@ -20,7 +19,7 @@ from torch.nn import functional as F
 from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
-from unrolled.lab.estimators.answers import as_numbers, class_place, refuse_missing
+from unrolled.lab.estimators.answers import as_numbers, class_place, learn_classes, refuse_missing, refuse_mixed
 from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weights_of
 from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
 from unrolled.lab.estimators.inputs import (
@@ -252,17 +251,17 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
     @on_cpu()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples ``X`` and their classes ``y``; the loss of each counts ``sample_weight`` times."""
+        refuse_mixed(y)
         sequences, y = self._read_training(X, y)
-        check_classification_targets(y)
-        self.classes_, indices = np.unique(y, return_inverse=True)
+        self.classes_, indices = learn_classes(y)
         targets = torch.as_tensor(indices, dtype=torch.int64)
         losses, weights = partial(F.cross_entropy, reduction="none"), weights_of(sample_weight, sequences)
-        self._fit(X, sequences, FittedAnswers(targets, max(2, len(self.classes_)), losses, weights))
+        self._fit(X, sequences, FittedAnswers(targets, len(self.classes_), losses, weights))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each class of ``classes_``, shape (examples, classes)."""
-        outputs = self._outputs(X)[:, : len(self.classes_)]
+        outputs = self._outputs(X)
         powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 

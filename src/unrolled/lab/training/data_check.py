@@ -24,6 +24,7 @@ from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.max_length import cut_long, longest_text
 from unrolled.lab.training.run_files import read_json, to_json
 from unrolled.lab.training.run_folder import RunConfig
+from unrolled.lab.training.run_names import DATA
 from unrolled.lab.training.settings import DataSettings
 from unrolled.lab.training.task import Split
 
@@ -37,7 +38,6 @@ __all__ = [
     "write_checksums",
 ]
 
-_FILE = "data.json"
 _NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _COLUMNS = re.compile(rf"texts from {_NAME}, labels from {_NAME}")
 """How a corpus names its columns; the names are written as Python's ``repr`` writes them."""
@@ -47,7 +47,7 @@ _SAMPLES = 16  # batches of a split that enter the digest of an earlier version
 def write_checksums(folder: Path, checksums: CorpusChecksums, accepted: tuple[Mapping[str, Any], ...] = ()) -> None:
     """Write the checksums of the data into a run folder; ``accepted`` are the changes that were accepted so far."""
     record = {**checksums.to_record(), "accepted": list(accepted)}
-    atomic_write(folder / _FILE, to_json(record), durable=True)
+    atomic_write(folder / DATA, to_json(record), durable=True)
 
 
 def check_data(
@@ -69,7 +69,7 @@ def check_data(
     Raises:
         DataError: If examples have changed and are not accepted, or the labels have changed.
     """
-    if not (folder / _FILE).is_file():
+    if not (folder / DATA).is_file():
         return
     before, accepted = _read(folder)
     now = CorpusChecksums.of(corpus, files)
@@ -95,7 +95,7 @@ def check_sample(folder: Path, config: RunConfig, corpus: Corpus[Any], splits: M
     Raises:
         DataError: If the sample is another one.
     """
-    if (folder / _FILE).is_file():
+    if (folder / DATA).is_file():
         return
     if sample_digest(config.settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
         sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
@@ -111,7 +111,7 @@ def data_warnings(folder: Path, corpus: Corpus[Any], files: Mapping[str, Path], 
     Raises:
         DataError: If its labels are others, so that an evaluation would be wrong.
     """
-    if not (folder / _FILE).is_file():
+    if not (folder / DATA).is_file():
         return (f"{folder} is of an earlier version, which kept no checksums: the data were not compared",)
     before, accepted = _read(folder)
     now = CorpusChecksums.of(corpus, files)
@@ -136,7 +136,7 @@ def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], 
         paths: The files.
         data: The data settings of the run.
     """
-    if not (folder / _FILE).is_file():
+    if not (folder / DATA).is_file():
         return (f"{folder} is of an earlier version, which kept no checksums: the examples were not compared",)
     before, _ = _read(folder)
     if before.text:
@@ -163,7 +163,7 @@ def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], 
 
 def trained_columns(folder: Path) -> tuple[str | None, str | None]:
     """Return the names of the columns of texts and labels that a run was trained on; None if they were several."""
-    if not (folder / _FILE).is_file():
+    if not (folder / DATA).is_file():
         return None, None
     found = [_COLUMNS.fullmatch(line) for line in _read(folder)[0].columns]
     if len(found) != 1 or found[0] is None:
@@ -179,12 +179,12 @@ def _changed_lines(changes: CorpusChanges) -> list[str]:
 
 
 def _read(folder: Path) -> tuple[CorpusChecksums, tuple[Mapping[str, Any], ...]]:
-    record = read_json(folder, _FILE, checksum=True)
+    record = read_json(folder, DATA, checksum=True)
     try:
         accepted = tuple({"changes": [str(line) for line in each["changes"]]} for each in record["accepted"])
         return CorpusChecksums.from_record(record), accepted
     except (DataError, KeyError, TypeError) as error:
-        raise DataError(f"{folder / _FILE}: not the checksums of a run's data; {error}") from None
+        raise DataError(f"{folder / DATA}: not the checksums of a run's data; {error}") from None
 
 
 def sample_digest(size: int, *splits: Split[Batch]) -> str:

@@ -16,13 +16,11 @@ from typing import Any
 from unrolled.atomic_write import write_fully
 from unrolled.errors import DataError, FileError
 from unrolled.lab.training.callbacks import Epoch
+from unrolled.lab.training.run_names import LOG, LOG_TABLE, TIMES
 from unrolled.lab.training.task import Metric
 
-__all__ = ["LOG", "Logs", "read_history"]
+__all__ = ["Logs", "read_history"]
 
-LOG = "log.jsonl"
-_TABLE = "log.csv"
-_TIMES = "times.jsonl"
 _COMMON = ("step", "epoch", "loss", "norm", "lr")
 _DEV = "dev_"
 
@@ -33,15 +31,15 @@ class Logs:
     def __init__(self, folder: Path, metrics: Sequence[Metric]) -> None:
         self._columns = (*_COMMON, *(_DEV + each.name for each in metrics), "best")
         self._open: dict[str, int] = {}
-        self._paths = {name: folder / name for name in (LOG, _TABLE, _TIMES)}
+        self._paths = {name: folder / name for name in (LOG, LOG_TABLE, TIMES)}
         try:
             for name, path in self._paths.items():
                 self._open[name] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
             self.close()
             raise FileError(f"{error.filename}: cannot be opened: {error.strerror or error}") from None
-        if not self.positions()[_TABLE]:
-            self._append(_TABLE, ",".join(self._columns) + "\n")
+        if not self.positions()[LOG_TABLE]:
+            self._append(LOG_TABLE, ",".join(self._columns) + "\n")
 
     def close(self) -> None:
         """Close the files."""
@@ -79,13 +77,13 @@ class Logs:
         self._write(epoch_to_record(epoch))
         rate = round(predictions / training, 1) if training else None
         times = {"epoch": epoch.number, "training": training, "judging": judging, "predictions_per_second": rate}
-        self._append(_TIMES, json.dumps(times) + "\n")
+        self._append(TIMES, json.dumps(times) + "\n")
 
     def _write(self, record: Mapping[str, Any]) -> None:
         finite = {name: _finite(value) for name, value in record.items()}
         self._append(LOG, json.dumps(finite) + "\n")
         cells = (finite.get(column) for column in self._columns)
-        self._append(_TABLE, ",".join("" if cell is None else json.dumps(cell) for cell in cells) + "\n")
+        self._append(LOG_TABLE, ",".join("" if cell is None else json.dumps(cell) for cell in cells) + "\n")
 
     def _append(self, name: str, line: str) -> None:
         try:

@@ -30,7 +30,7 @@ from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints, load_tensors
 from unrolled.lab.training.environment import Environment
-from unrolled.lab.training.logs import LOG, read_history
+from unrolled.lab.training.logs import read_history
 from unrolled.lab.training.run_files import (
     read_json,
     read_metrics,
@@ -39,7 +39,7 @@ from unrolled.lab.training.run_files import (
     read_weights,
     required_file,
 )
-from unrolled.lab.training.run_names import CHECKPOINTS, CONFIG, METRICS, TASK, WEIGHTS, is_finished, was_replaced
+from unrolled.lab.training.run_names import CHECKPOINTS, CONFIG, LOG, METRICS, TASK, WEIGHTS, is_finished, was_replaced
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.trained_model import TrainedModel

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from unrolled.lab.training.run_lock import LOCK
 
 __all__ = [
     "CARD",
     "CHECKPOINTS",
     "CONFIG",
+    "DATA",
+    "LOG",
+    "LOG_TABLE",
     "METRICS",
     "TASK",
+    "TIMES",
     "WEIGHTS",
+    "files_of_run",
     "is_finished",
     "replaced_name",
     "was_replaced",
@@ -22,7 +30,18 @@ TASK = "task.json"
 CHECKPOINTS = "checkpoints"
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
+DATA = "data.json"
+LOG = "log.jsonl"
+LOG_TABLE = "log.csv"
+TIMES = "times.jsonl"
 CARD = "README.md"
+
+
+def files_of_run(folder: Path) -> Iterator[Path]:
+    """Yield the files that a run consists of, also those that its training has yet to write."""
+    for name in (CONFIG, TASK, DATA, LOG, LOG_TABLE, TIMES, WEIGHTS, METRICS, CARD, LOCK):
+        yield folder / name
+    yield from (folder / CHECKPOINTS).glob("*")
 
 
 def is_finished(folder: Path) -> bool:

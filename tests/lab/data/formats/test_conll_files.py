@@ -53,3 +53,32 @@ def test_conllu_plus_names_its_own_columns(tmp_path):
     )
     assert corpus.spans
     assert corpus.train[0].tags == ("S-PER", "O")
+
+
+TAGGED = "Anna\tNNP\tB-PER\nsees\tVBZ\tO\n\nBoris\tNNP\tB-PER\nwaits\tVBZ\tO\n\n" * 10
+
+
+def test_the_columns_of_tokens_and_tags_are_told(tmp_path):
+    path = save(tmp_path, "a.conll", TAGGED)
+    (note,) = read_files(Tagging, [path]).notes
+    assert note == f"{path}: tokens from column 1 (4 different), tags from the last column (2 different)"
+    turned = Reading(text_column="3", label_column="1")
+    (note,) = read_files(Tagging, [path], reading=turned).notes
+    assert "tokens from column 3 (2 different), tags from column 1 (4 different); if that is the wrong way" in note
+
+
+@pytest.mark.parametrize("comments", ["", "# sent_id = 1\n# text = x\n"])
+def test_conllu_of_another_name_is_told(tmp_path, comments):
+    body = CONLLU[CONLLU.index("1-2") :]
+    path = save(tmp_path, "a.conll", (comments + body) * 12)
+    with pytest.raises(DataError, match=r"found the ten columns of CoNLL-U; pass --format conllu, or give"):
+        read_files(Tagging, [path])
+    assert read_files(Tagging, [path], format="conllu").train[0].tags == ("VERB", "PRON", "NOUN")
+
+
+def test_columns_behind_numbers_are_read_where_they_are_named(tmp_path):
+    """The control: the columns of the older CoNLL-X are ten as well."""
+    rows = "".join(f"{n}\t{word}\t_\t{tag}\t_\t_\t0\troot\t_\t_\n" for n, (word, tag) in enumerate(["aA", "bB"], 1))
+    path = save(tmp_path, "a.conll", f"{rows}\n" * 12)
+    corpus = read_files(Tagging, [path], reading=Reading(text_column="2", label_column="4"))
+    assert (corpus.train[0].tokens, corpus.train[0].tags) == (("a", "b"), ("A", "B"))

@@ -11,7 +11,7 @@ import pytest
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Regression
-from unrolled.lab.data.formats import read_files
+from unrolled.lab.data.formats import read_files, read_split
 from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.unlabelled import read_texts
 from written_tables import review, save, table, texts
@@ -43,6 +43,27 @@ def test_a_decimal_comma_is_told_and_the_advice_works(tmp_path):
     assert len(read_files(Classification, [tmp_path / "a.csv"]).labels) == 5  # a name may have a comma
     with pytest.raises(DataError, match="train classify"):
         read_files(Regression, [save(tmp_path, "c.csv", content.replace(",5\n", " stars\n"))], reading=BOTH)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("1,001", "write it as 1001 if its comma separates thousands, as 1.001 if it is a decimal comma"),
+        ("1,000,001", "write it without commas, 1000001"),
+        ("1,001.5", "write it without commas, 1001.5"),
+        ("0,125", "write it with a point, 0.125"),  # no thousands begin with 0
+        ("1,5", "write it with a point, 1.5"),
+        ("50%", "write it without the sign, 50"),
+        ("$ 50", "write it without the sign, 50"),
+        ("1,5 €", "write it without the sign, with a point, 1.5"),
+        ("50 stars", "for labels that are names, train classify"),
+        ("%", "for labels that are names, train classify"),
+    ],
+)
+def test_what_a_number_means_and_how_it_is_written_is_told(tmp_path, written, said):
+    rows = [f'{{"text": "a film {n}", "label": "{written if n == 1 else n}"}}\n' for n in range(20)]
+    with pytest.raises(DataError, match=re.escape(f"expected a number, found {written!r}; {said}")):
+        read_files(Regression, [save(tmp_path, "a.jsonl", "".join(rows))])
 
 
 BOTH = Reading(text_column="Text", label_column="Note")
@@ -117,7 +138,7 @@ def test_a_list_in_json_is_told_how_its_objects_are_written_on_lines(tmp_path, n
 def test_a_header_below_a_title_is_no_example(tmp_path, title):
     rows = table(("review", "label"), lambda n: (review(n), n % 2))
     path = save(tmp_path, "a.csv", title + rows)
-    with pytest.raises(DataError, match=r"with more or fewer columns|expected 2 columns, found 1"):
+    with pytest.raises(DataError, match=r"expected the names of the columns, found '(Reviews|# made)"):
         read_files(Classification, [path])
     corpus = read_files(Classification, [path], reading=Reading(skip_invalid=True))
     assert corpus.labels == ("0", "1")
@@ -163,3 +184,27 @@ def test_what_may_be_a_header_is_settled_by_the_column_of_the_texts_alone(tmp_pa
     with pytest.raises(DataError, match=r"or name the column of the texts with --text-column$"):
         read_files(Classification, [path])
     assert len(read_files(Classification, [path], reading=Reading(text_column="quite odd")).train) == 16
+
+
+def test_the_labels_of_the_model_are_told_where_another_stands(tmp_path):
+    rows = "".join(f"a film {n},{('POS', 'NEG')[n % 2]}\n" for n in range(60))
+    path = save(tmp_path, "a.csv", "text,label\n" + rows)
+    with pytest.raises(DataError, match=r"not trained on; did you mean 'pos'\?"):
+        read_split(Classification, [path], ["neg", "pos"])
+    with pytest.raises(DataError, match=r"not trained on; expected one of: bad, good"):
+        read_split(Classification, [path], ["bad", "good"])
+    assert len(read_split(Classification, [path], ["NEG", "POS"]).examples) == 60  # the control
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (range(0, 80, 2), r"40 rows without a label \(lines 2, 4, 6, 8, 10, 12, 14, 16 and 32 more\)"),
+        (range(9), r"9 rows without a label \(lines 2-10\)"),
+        ([*range(0, 16, 2), 20, 21, 22], r"11 rows without a label \(lines 2, 4, 6, 8, 10, 12, 14, 16 and 3 more\)"),
+    ],
+)
+def test_a_message_lists_few_lines(tmp_path, wrong, said):
+    rows = "".join(f"a film {n},{'' if n in wrong else 'pos'}\n" for n in range(80))
+    with pytest.raises(DataError, match=said):
+        read_files(Classification, [save(tmp_path, "a.csv", "text,label\n" + rows)])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from unrolled.errors import DataError
+from unrolled.errors import DataError, suggest
 from unrolled.lab.data.corpus import Corpus, hold_out
 from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading, all_invalid, left_out
 from unrolled.lab.data.text_files import malformed, without_compression
@@ -159,13 +159,17 @@ class RowFormat(Format, Generic[R]):
         """Read files as one split."""
         invalid: list[InvalidRow] = []
         rows = self._valid(paths, kind, invalid)
+        numbers = self.numbers(known)
         if known:
-            rows = self._with_known_labels(set(known), rows, kind, invalid)
+            rows = self._with_known_labels(set(numbers), rows, kind, invalid)
         self._handle(invalid)
         if not rows:
             raise _empty(paths)
-        numbers = {label: number for number, label in enumerate(known)}
         return tuple(self.example(row.value, kind, numbers) for row in rows)
+
+    def numbers(self, known: Sequence[str]) -> dict[str, int]:
+        """Return the index of each class of a run, by the class as this format reads it."""
+        return {label: number for number, label in enumerate(known)}
 
     def _valid(self, paths: Sequence[Path], kind: type[Corpus[object]], invalid: list[InvalidRow]) -> list[ValidRow[R]]:
         """Read the examples of some files, and put the other rows aside."""
@@ -191,7 +195,7 @@ class RowFormat(Format, Generic[R]):
             if new is None:
                 valid.append(row)
                 continue
-            hint = "a model cannot predict a label that it was not trained on"
+            hint = f"a model cannot predict a label that it was not trained on; {suggest(new, map(str, known))}"
             error = malformed(row.path, row.line, "a label that training examples have", repr(new), hint)
             invalid.append(InvalidRow(row.path, row.line, "with a label that no training example has", error))
         return valid

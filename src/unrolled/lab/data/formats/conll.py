@@ -16,6 +16,7 @@ from typing import Any
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, TaggedSentence, Tagging
 from unrolled.lab.data.formats.base import RowFormat, ValidRow
+from unrolled.lab.data.letters import composed
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.spans import Scheme, are_span_tags, convert_tags, detect_scheme, find_invalid_tag
 from unrolled.lab.data.text_files import iter_lines, malformed
@@ -105,7 +106,7 @@ def _sentence(
             if row[column] in ("", missing if what == "tag" else ""):
                 error = malformed(path, number, f"a {what}", repr(line), "every line has both")
                 return InvalidRow(path, begin, f"without a {what} on every line", error)
-    return ColumnSentence(path, begin, tuple(row[token] for row in rows), tuple(row[tag] for row in rows))
+    return ColumnSentence(path, begin, tuple(composed(row[token]) for row in rows), tuple(row[tag] for row in rows))
 
 
 def to_iobes(
@@ -185,7 +186,34 @@ class Conll(_Columns):
     def sentences(self, path: Path) -> Iterator[ColumnSentence | InvalidRow]:
         """Read the first and the last column, or those whose numbers are given."""
         token = _number("--text-column", self.reading.text_column, 0)
-        return read_columns(path, token, _number("--label-column", self.reading.label_column, -1))
+        tag = _number("--label-column", self.reading.label_column, -1)
+        if self.reading.text_column is None:
+            _refuse_conllu(path)
+        tokens, tags = set[str](), set[str]()
+        for sentence in read_columns(path, token, tag):
+            if isinstance(sentence, ColumnSentence):
+                tokens.update(sentence.tokens)
+                tags.update(sentence.tags)
+            yield sentence
+        said = (
+            f"tokens from {_name(token)} ({len(tokens):,} different), tags from {_name(tag)} ({len(tags):,} different)"
+        )
+        swapped = "" if len(tags) <= len(tokens) else "; if that is the wrong way round: --text-column, --label-column"
+        self.notes.append(f"{path}: {said}{swapped}")
+
+
+def _refuse_conllu(path: Path) -> None:
+    """Refuse a file whose first word stands behind its number, in the ten columns of CoNLL-U."""
+    words = ((number, line) for number, line in enumerate(iter_lines(path), start=1) if line and line[0] != "#")
+    number, first = next(words, (1, ""))
+    cells = _split_at_tabs(first)
+    if len(cells) == len(_CONLLU) and re.fullmatch(r"1(-\d+)?", cells[0]):
+        hint = "pass --format conllu, or give its name the suffix .conllu"
+        raise malformed(path, number, "a token and its tag", "the ten columns of CoNLL-U", hint)
+
+
+def _name(column: int) -> str:
+    return "the last column" if column < 0 else f"column {column + 1}"
 
 
 def _number(flag: str, given: str | None, default: int) -> int:

@@ -17,11 +17,12 @@ from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
 from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.json_lines import find_surrogate, read_json_objects
+from unrolled.lab.data.letters import clean_label
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.tables.columns import choose_columns
 from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
 from unrolled.lab.data.tables.table import open_table, spread
-from unrolled.lab.data.tables.values import is_number
+from unrolled.lab.data.tables.values import number_hint
 from unrolled.lab.data.text_files import check_escaped, malformed
 from unrolled.lab.data.tokenise import tokenise, tokenise_marked
 
@@ -62,6 +63,10 @@ class LabelledFormat(RowFormat[Labelled]):
         """Return the class; nothing for a number."""
         return () if issubclass(kind, Regression) else (value.label,)
 
+    def numbers(self, known: Sequence[str]) -> dict[str, int]:
+        """Clean the classes, since a run of before has them as they were written."""
+        return {clean_label(label): number for number, label in reversed(list(enumerate(known)))}
+
     def corpus(
         self,
         name: str,
@@ -98,7 +103,7 @@ class LabelledFormat(RowFormat[Labelled]):
 
 def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) -> ValidRow[Labelled] | InvalidRow:
     """Check a text and its label."""
-    label = label.strip()
+    label = clean_label(label)
     for field in (text, label):
         if foreign := check_escaped(path, line, field):
             return InvalidRow(path, line, "not in UTF-8", foreign)
@@ -128,12 +133,7 @@ def _check_number(path: Path, line: int, label: str) -> DataError | None:
     try:
         value = float(label.replace("_", "?"))  # Python reads 1_000
     except ValueError:
-        point = label.replace(",", ".")
-        hint = (
-            f"write it with a point, {point}"
-            if "," in label and is_number(label)
-            else "for labels that are names, train classify"
-        )
+        hint = number_hint(label) or "for labels that are names, train classify"
         return malformed(path, line, "a number", repr(label), hint)
     if not math.isfinite(value):
         return malformed(path, line, "a finite number", repr(label), "leave the example out")
@@ -155,8 +155,15 @@ class _Separated(LabelledFormat):
         table = open_table(path, self.dialects, self.reading, kind)
         self.notes += table.note(self.dialects[0])
         self.columns[table.chosen] = None
+        for number, title in table.titles():
+            error = malformed(path, number, "the names of the columns", repr(title), "delete the lines above them")
+            yield InvalidRow(path, number, "above the names of the columns", error)
         for number, cells in table.rows():
-            if len(cells) == table.width:
+            if table.is_header(cells):
+                found = repr(table.dialect.delimiter.join(cells))
+                error = malformed(path, number, "an example", found, "delete the names of the columns here")
+                yield InvalidRow(path, number, "with the names of the columns again", error)
+            elif len(cells) == table.width:
                 yield number, cells[table.columns.text], cells[table.columns.label]
             elif any(cells):
                 found = f"{len(cells)} in {table.dialect.delimiter.join(cells)!r}"

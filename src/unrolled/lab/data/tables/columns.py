@@ -1,4 +1,4 @@
-"""Which line is a header, and which columns hold the text and the label.
+"""Which columns hold the text and the label.
 
 What the user says comes first, then the usual names of columns, then what the columns hold: one of free text, one of
 few values (for a rating, of numbers). Where more than one answer fits, the file is refused with the columns found.
@@ -7,38 +7,19 @@ few values (for a rating, of numbers). Where more than one answer fits, the file
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, Regression, Relations
 from unrolled.lab.data.reading import Reading
-from unrolled.lab.data.tables.values import is_date, is_number
-from unrolled.lab.data.text_files import without_escapes
+from unrolled.lab.data.tables.names import LABELS, TEXTS, USUAL_LABELS, USUAL_TEXTS
+from unrolled.lab.data.tables.values import is_date, is_number, mean_words, share
 
-__all__ = ["Columns", "choose_columns", "choose_text", "has_header", "is_usual_name"]
+__all__ = ["Columns", "choose_columns", "choose_text"]
 
-_TEXTS = frozenset({"text", "sentence"})
-_LABELS = frozenset({"label", "class", "rating", "relation"})
-_USUAL_TEXTS = frozenset(
-    "body comment comments content contents description document headline message post question review reviews "
-    "reviewtext review_text review_body sms title tweet utterance verbatim feedback".split()
-)
-_USUAL_LABELS = frozenset(
-    "airline_sentiment category emotion feeling grade intent label_text labels polarity score sentiment spam star "
-    "stars tag target topic toxic type y".split()
-)
-_OTHERS = frozenset("author country date day id idx index language name source time timestamp uid url user".split())
-_NAME_WORDS = 3  # a column's name has no more
-_TEXT_WORDS = 6  # free text has more, so that a name is not taken for one
 _LONGER = 2.5  # how many times longer than any other column the one of the texts is
-
-
-def is_usual_name(field: str) -> bool:
-    """Tell whether people usually name a column so."""
-    return field.strip().lower() in _TEXTS | _LABELS | _USUAL_TEXTS | _USUAL_LABELS | _OTHERS
 
 
 @dataclass(frozen=True)
@@ -47,41 +28,6 @@ class Columns:
 
     text: int
     label: int
-
-
-def has_header(path: Path, first: Sequence[str], others: Sequence[Sequence[str]], reading: Reading) -> bool:
-    """Tell whether the first line names the columns; DataError if that cannot be told.
-
-    It does if it has the name of a column that the user gave or of the training, or a usual name; or if none of its
-    fields occurs again, all are as short as names, and the texts below are longer. A line with a field that occurs
-    again is an example. Above the numbers of rows, as other programs write them, a name may be empty.
-    """
-    if not reading.header or (len(first) < 2 and not is_usual_name(first[0])):
-        return False
-    names = [field.strip().lower() for field in first]
-    given = {name.lower() for name in (reading.text_column, reading.label_column) if name is not None}
-    trained = {name.lower() for name in (reading.trained_text, reading.trained_label) if name is not None}
-    if (given | trained) & set(names) or (_TEXTS | _LABELS) & set(names) or all(map(is_usual_name, names)):
-        return True
-    if any(not name.isdecimal() for name in given):
-        return True  # a name that is not there is an error of the line that should have it
-    written = [name for name in names if name]
-    if len(set(written)) < len(written) or any(is_number(name) or len(name.split()) > _NAME_WORDS for name in written):
-        return False
-    below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
-    if not below or any(field in column for field, column in zip(first, below, strict=True)):
-        return False
-    valued = [_share(column, _is_value) > 0.9 for column in below]
-    if not all(name or of_values for name, of_values in zip(names, valued, strict=True)):
-        return False
-    values = any(of_values and not _is_value(field) for field, of_values in zip(first, valued, strict=True))
-    if values or any(map(is_usual_name, names)) or max(map(_mean_words, below)) >= _TEXT_WORDS:
-        return True
-    shown = ", ".join(repr(without_escapes(field)) for field in first)
-    raise DataError(
-        f"{path}:1: cannot tell whether {shown} names the columns or is an example, since nothing of it occurs again; "
-        "pass --no-header if it is an example, or name the column of the texts with --text-column"
-    )
 
 
 def choose_columns(
@@ -113,9 +59,9 @@ def choose_columns(
     if text is not None and text == label:
         raise UsageError(f"--text-column and --label-column both name column {text + 1} of {path}; name two columns")
     if text is None:
-        text = _only(path, profiles, _TEXTS, header, taken=label)
+        text = _only(path, profiles, TEXTS, header, taken=label)
     if label is None:
-        label = _only(path, profiles, _LABELS, header, taken=text)
+        label = _only(path, profiles, LABELS, header, taken=text)
     if text is None:
         text = _find_text(profiles, label, kind)
     if label is None:
@@ -140,7 +86,7 @@ def choose_text(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
     if chosen is None:
         chosen = _named_so(reading.trained_text, header, taken=None)
     if chosen is None:
-        chosen = _only(path, profiles, _TEXTS, header, taken=None)
+        chosen = _only(path, profiles, TEXTS, header, taken=None)
     if chosen is None:
         chosen = _find_text(profiles, None, Corpus)
     if chosen is None:
@@ -203,12 +149,12 @@ def _profile(name: str, fields: Sequence[str]) -> _Profile:
     numbers = [int(field) for field in fields if field.isdecimal() and len(field) < 18]
     return _Profile(
         name=name,
-        words=_mean_words(fields),
+        words=mean_words(fields),
         values=len(set(fields)),
         rows=len(fields),
-        numeric=_share(fields, is_number),
-        dates=_share(fields, is_date),
-        marked=_share(fields, lambda field: "<e1>" in field),
+        numeric=share(fields, is_number),
+        dates=share(fields, is_date),
+        marked=share(fields, lambda field: "<e1>" in field),
         counts=len(numbers) == len(fields) > 2 and len(set(numbers)) == len(numbers),
     )
 
@@ -219,7 +165,7 @@ def _find_text(profiles: Sequence[_Profile], label: int | None, kind: type[Corpu
         marked = [place for place in free if profiles[place].marked > 0.5]
         return marked[0] if len(marked) == 1 else None
     texts = [place for place in free if profiles[place].is_text]
-    if len(texts) > 1 and (usual := [place for place in texts if profiles[place].name.lower() in _USUAL_TEXTS]):
+    if len(texts) > 1 and (usual := [place for place in texts if profiles[place].name.lower() in USUAL_TEXTS]):
         texts = usual
     texts.sort(key=lambda place: -profiles[place].words)
     if len(texts) > 1 and profiles[texts[0]].words < _LONGER * profiles[texts[1]].words:
@@ -235,7 +181,7 @@ def _find_label(profiles: Sequence[_Profile], text: int | None, kind: type[Corpu
         if place != text and (profile.is_rating if rating else profile.is_few)
     ]
     if len(fits) > 1:
-        fits = [place for place in fits if profiles[place].name.lower() in _USUAL_LABELS]
+        fits = [place for place in fits if profiles[place].name.lower() in USUAL_LABELS]
     return fits[0] if len(fits) == 1 else None
 
 
@@ -274,7 +220,7 @@ def _only(
     named = [place for place, field in enumerate(header) if field.strip().lower() in known and place != taken]
     if len(named) > 1:
         both = ", ".join(profiles[place].name for place in named)
-        flag, what = ("--text-column", "texts") if known is _TEXTS else ("--label-column", "labels")
+        flag, what = ("--text-column", "texts") if known is TEXTS else ("--label-column", "labels")
         by = "name one" if len({profiles[place].name for place in named}) > 1 else "give the number of one, from 1,"
         raise DataError(f"{path}:1: expected one column of {what}, found {both}; {by} with {flag}")
     return named[0] if named else None
@@ -301,15 +247,3 @@ def _of_series(profiles: Sequence[_Profile]) -> str:
 
 def _named(header: Sequence[str]) -> str:
     return f" ({', '.join(header)})" if header else ""
-
-
-def _share(fields: Sequence[str], test: Callable[[str], bool]) -> float:
-    return sum(map(test, fields)) / len(fields) if fields else 0.0
-
-
-def _mean_words(fields: Sequence[str]) -> float:
-    return fmean(len(field.split()) for field in fields) if fields else 0.0
-
-
-def _is_value(field: str) -> bool:
-    return is_number(field) or is_date(field)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.reading import Reading
-from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text, has_header, is_usual_name
+from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text
 from unrolled.lab.data.tables.dialect import Dialect, read_records, sniff
+from unrolled.lab.data.tables.header import FirstLine, count_above, judge_first
 from unrolled.lab.data.text_files import check_escaped
 
 __all__ = ["TextTable", "open_table", "open_texts", "spread"]
@@ -36,15 +37,26 @@ class TextTable:
     joined: bool = False
     """Whether the last separator alone separates two columns."""
     above: int = 0
-    """Number of lines above the header, which are rows that do not fit."""
+    """Number of records above the header."""
+    guessed: int = 0
+    """The line of a header that is one by its length alone; else 0."""
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line at which each row begins, and its fields."""
         records = read_records(self.path, self.dialect)
-        yield from islice(records, self.above)
         if self.header:
-            next(records, None)
+            next(islice(records, self.above, None), None)
         yield from ((line, _join(cells)) for line, cells in records) if self.joined else records
+
+    def titles(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines above the header that are not blank, such as titles."""
+        for line, fields in islice(read_records(self.path, self.dialect), self.above):
+            if any(fields):
+                yield line, self.dialect.delimiter.join(fields)
+
+    def is_header(self, cells: Sequence[str]) -> bool:
+        """Tell whether a row is the header again, as where files were joined."""
+        return len(self.header) > 1 and tuple(cells) == self.header
 
     def name(self, column: int) -> str:
         """Name a column by its header, or by its number."""
@@ -65,22 +77,28 @@ class TextTable:
             parts.append(self.chosen)
         return (f"{self.path}: {', '.join(parts)}",) if parts else ()
 
+    @property
+    def guess(self) -> tuple[str, ...]:
+        """Say which line was taken for the header by its length alone."""
+        said = "read as the names of the columns, since the texts below are longer; if it is an example: --no-header"
+        return (f"{self.path}:{self.guessed}: {said}",) if self.guessed else ()
+
 
 def open_table(path: Path, dialects: Sequence[Dialect], reading: Reading, kind: type[Corpus[object]]) -> TextTable:
     """Find out how a file writes its fields, whether it has a header, and which columns hold texts and labels."""
-    dialect, above, header, rows = _begin(path, dialects, reading)
+    dialect, above, header, rows, guessed = _begin(path, dialects, reading)
     joined = not dialect.quotes and not header and reading.text_column is None and reading.label_column is None
     if joined:  # a text in a file without quotes may contain tabs
         rows = list(map(_join, rows))
     columns = choose_columns(path, header, rows, reading, kind) if header or rows else Columns(0, 1)
-    return TextTable(path, dialect, header, _width(header, rows, 2), columns, joined, above)
+    return TextTable(path, dialect, header, _width(header, rows, 2), columns, joined, above, guessed)
 
 
 def open_texts(path: Path, dialects: Sequence[Dialect], reading: Reading) -> TextTable:
     """Do what :func:`open_table` does for a file whose labels, if it has any, are not read."""
-    dialect, above, header, rows = _begin(path, dialects, reading)
+    dialect, above, header, rows, guessed = _begin(path, dialects, reading)
     text = choose_text(path, header, rows, reading) if header or rows else 0
-    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text), above=above)
+    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text), False, above, guessed)
 
 
 def _join(cells: list[str]) -> list[str]:
@@ -94,30 +112,33 @@ def _width(header: Sequence[str], rows: Sequence[Sequence[str]], default: int) -
     return len(header) or (counts.most_common(1)[0][0] if counts else default)
 
 
-def _begin(
-    path: Path, dialects: Sequence[Dialect], reading: Reading
-) -> tuple[Dialect, int, tuple[str, ...], list[list[str]]]:
-    """Return the dialect, the number of lines above the header, the header, and a sample of the rows below it."""
+class _Beginning(NamedTuple):
+    """What the first lines of a file tell; the last fields are those of TextTable."""
+
+    dialect: Dialect
+    above: int = 0
+    header: tuple[str, ...] = ()
+    rows: Sequence[list[str]] = ()
+    """A sample of the rows below the header."""
+    guessed: int = 0
+
+
+def _begin(path: Path, dialects: Sequence[Dialect], reading: Reading) -> _Beginning:
+    """Find out how the fields are written and which line is the header."""
     dialect = sniff(path, dialects)
     records = read_records(path, dialect)
     head = list(islice(records, _HEAD))
     if not head:
-        return dialect, 0, (), []
-    above = _titles([fields for _, fields in head]) if dialect.quotes else 0
+        return _Beginning(dialect)
+    above = count_above([fields for _, fields in head], dialect.quotes, reading)
     line, first = head[above]
     rows = spread((fields for _, fields in chain(head[above + 1 :], records)), _SAMPLE)
-    if has_header(path, first, rows, reading):
-        if foreign := next(filter(None, (check_escaped(path, line, name) for name in first)), None):
-            raise foreign
-        return dialect, above, tuple(first), rows
-    return dialect, 0, (), [*(fields for _, fields in head[: above + 1]), *rows]
-
-
-def _titles(head: Sequence[Sequence[str]]) -> int:
-    """Count the lines of one field, titles and comments, above the first of as many as most: it may be a header."""
-    usual = Counter(map(len, head)).most_common(1)[0][0]
-    place = next((place for place, fields in enumerate(head) if len(fields) > 1), 0)
-    return 0 if is_usual_name(head[0][0]) or len(head[place]) != usual else place
+    judged = judge_first(path, line, first, rows, reading)
+    if judged is FirstLine.ROW:
+        return _Beginning(dialect, rows=[*(fields for _, fields in head[: above + 1]), *rows])
+    if foreign := next(filter(None, (check_escaped(path, line, name) for name in first)), None):
+        raise foreign
+    return _Beginning(dialect, above, tuple(first), rows, line if judged is FirstLine.GUESSED else 0)
 
 
 def spread(items: Iterable[T], most: int) -> list[T]:

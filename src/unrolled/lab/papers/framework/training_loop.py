@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
-from unrolled.lab.training.logs import LOG
 from unrolled.lab.training.run_folder import Run
+from unrolled.lab.training.run_names import LOG
 
 __all__ = ["StepLog", "WordScorer", "loss_curves", "train_steps"]
 

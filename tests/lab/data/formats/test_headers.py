@@ -1,0 +1,136 @@
+"""Which line of a table is its header: what is known settles it, a guess is said, and what is above is no example."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrolled.errors import DataError, UnknownNameError
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.data.formats import read_files
+from unrolled.lab.data.reading import Reading
+from unrolled.lab.data.unlabelled import read_texts
+from written_tables import review, save, table, texts
+
+TRAINED = Reading(trained_text="Kommentar")
+SKIP = Reading(skip_invalid=True)
+
+
+def read(path, reading=None):
+    """Return the lines of the texts, the texts, and what is said."""
+    said: list[str] = []
+    found = list(read_texts(path, reading or Reading(), say=said.append))
+    return [line for line, _ in found], [text for _, text in found], said
+
+
+def sentiment(number):
+    return ("bad", "good")[number % 2]
+
+
+def test_the_only_column_may_have_the_name_of_the_trainings(tmp_path):
+    path = save(tmp_path, "a.csv", "Kommentar\na dull film\na fine film\n")
+    assert read(path, TRAINED)[:2] == ([2, 3], ["a dull film", "a fine film"])
+    assert read(path, Reading(text_column="kommentar"))[1] == ["a dull film", "a fine film"]
+    with pytest.raises(UnknownNameError, match="Komentar"):
+        read(path, Reading(text_column="Komentar"))
+    # the controls: nobody knows the name, the column has a number, and the user says that there is none
+    for reading in (Reading(), Reading(text_column="1"), Reading(header=False, trained_text="Kommentar")):
+        assert read(path, reading)[1] == ["Kommentar", "a dull film", "a fine film"]
+
+
+def test_a_number_of_a_column_is_no_name_of_one(tmp_path):
+    path = save(tmp_path, "a.csv", "2,a dull film of our days\n3,a fine film\n")
+    assert read(path, Reading(text_column="2"))[0] == [1, 2]
+
+
+def test_a_short_first_text_that_is_taken_for_a_header_is_told_and_read_with_the_option(tmp_path):
+    rows = "".join(f"A{n},{review(n).replace(',', '')}\n" for n in range(18, 30))
+    path = save(tmp_path, "a.csv", "A17,Good film\n" + rows)
+    lines, _, said = read(path)
+    assert lines[0] == 2
+    assert f"{path}:1: read as the names of the columns" in "\n".join(said)
+    assert "if it is an example: --no-header" in "\n".join(said)
+    lines, found, said = read(path, Reading(header=False, text_column="2"))
+    assert (lines[0], found[0], said) == (1, "Good film", [])
+    for first in ("id,Good film", "nr,Kommentar"):  # the controls: a usual name, and the training's
+        path = save(tmp_path, "b.csv", f"{first}\n" + rows)
+        assert "names of the columns" not in "\n".join(read(path, TRAINED)[2])
+
+
+@pytest.mark.parametrize("count", [3, 40])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_above_a_header_are_nothing(tmp_path, count, end):
+    rows = table(("text", "label"), lambda n: (review(n), sentiment(n)), count=count).replace("\n", end)
+    path = save(tmp_path, "a.csv", end * 4 + rows)
+    assert read(path)[:2] == (list(range(6, 6 + count)), [review(n) for n in range(count)])
+    if count > 3:
+        assert texts(read_files(Classification, [path])) == {review(n) for n in range(count)}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_blank_lines_above_rows_keep_their_places(tmp_path, name):
+    """The control: where no header is below them, they are rows without a text."""
+    delimiter = "\t" if name == "a.tsv" else ","
+    rows = table((), lambda n: (review(n), sentiment(n)), delimiter=delimiter)
+    path = save(tmp_path, name, "\n\n" + rows)
+    with pytest.raises(DataError, match=r"2 rows without a text \(lines 1-2\)"):
+        read_files(Classification, [path])
+
+
+@pytest.mark.parametrize(
+    ("title", "header"),
+    [
+        ("My reviews, all of 2024\n", ("text", "label")),
+        ("My reviews, all of 2024\n\n", ("text", "label")),
+        ("Export,,\n", ("Kommentar", "Urteil", "x")),
+        ("Export,,\n,,\n", ("Kommentar", "Urteil", "x")),
+        ("Export,,\n", ("", "Kommentar", "Urteil")),
+    ],
+)
+def test_a_title_with_separators_is_above_the_header(tmp_path, title, header):
+    def row(n):
+        return (n, review(n), sentiment(n)) if header[0] == "" else (review(n), sentiment(n), 1)[: len(header)]
+
+    rows = table(header, row)
+    path = save(tmp_path, "a.csv", title + rows)
+    with pytest.raises(DataError, match=r"a\.csv:1: expected the names of the columns, found '(My|Ex).*skip-invalid"):
+        read_files(Classification, [path])
+    corpus = read_files(Classification, [path], reading=SKIP)
+    assert (corpus.labels, texts(corpus)) == (("bad", "good"), {review(n) for n in range(40)})
+    _, found, said = read(path)
+    assert found == [review(n) for n in range(40)]
+    assert any(line.startswith(f"{path}:1: above the names of the columns, so not read:") for line in said)
+
+
+def test_a_long_title_in_another_encoding_is_shown_in_part(tmp_path):
+    title = "Filmkritiken für alle ".encode("latin-1") * 10
+    path = save(tmp_path, "a.csv", title + b"\ntext,label\na fine film,good\na dull film,bad\n")
+    lines, _, (said,) = read(path)
+    assert lines == [3, 4]
+    assert said.startswith(f"{path}:1: above the names of the columns, so not read: Filmkritiken f\ufffdr alle")
+    assert len(said) < len(str(path)) + 110
+
+
+def test_rows_of_one_field_are_no_titles(tmp_path):
+    """The control: where labels are rare, most rows have a text alone."""
+    rows = "".join(f"{review(n).replace(',', '')},{'x' if n == 4 else ''}\n" for n in range(40))
+    assert len(read(save(tmp_path, "a.csv", rows))[0]) == 40
+
+
+@pytest.mark.parametrize("header", [("text", "label"), ("review", "sentiment")])
+def test_a_header_that_comes_again_is_no_example(tmp_path, header):
+    part = table(header, lambda n: (review(n), sentiment(n)), count=20)
+    rest = table(header, lambda n: (review(n + 20), sentiment(n)), count=20)
+    path = save(tmp_path, "a.csv", part + rest)
+    with pytest.raises(DataError, match=r"a\.csv:22: expected an example, found .*; delete the names"):
+        read_files(Classification, [path])
+    corpus = read_files(Classification, [path], reading=SKIP)
+    assert (corpus.labels, texts(corpus)) == (("bad", "good"), {review(n) for n in range(40)})
+    lines, _, said = read(path)
+    assert 22 not in lines
+    assert f"{path}:22: the names of the columns again, so not read" in said
+
+
+def test_a_text_that_is_the_name_of_the_only_column_is_a_text(tmp_path):
+    """The control of headers that come again."""
+    path = save(tmp_path, "a.csv", "comment\nno comment\ncomment\n")
+    assert read(path)[1] == ["no comment", "comment"]
