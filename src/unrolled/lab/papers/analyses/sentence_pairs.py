@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["CHOICES", "GARDEN_PATHS", "TEXTS", "Choice", "GardenPath", "Texts"]
+__all__ = ["CHOICES", "GARDEN_PATHS", "TEXTS", "GardenPath", "Texts", "WordChoice"]
 
 
 class GardenPath(NamedTuple):
@@ -21,7 +21,7 @@ class GardenPath(NamedTuple):
     word: str
 
 
-class Choice(NamedTuple):
+class WordChoice(NamedTuple):
     """Two beginnings that differ in one noun, and the word that continues each."""
 
     kind: str
@@ -80,12 +80,12 @@ GARDEN_PATHS: tuple[GardenPath, ...] = (
 )
 
 
-def _agreeing(kind: str, pattern: str, nouns: tuple[str, str], words: tuple[str, str]) -> Choice:
+def _agreeing(kind: str, pattern: str, nouns: tuple[str, str], words: tuple[str, str]) -> WordChoice:
     first, second = (pattern.format(noun) for noun in nouns)
-    return Choice(kind, first, second, *words)
+    return WordChoice(kind, first, second, *words)
 
 
-def _pronouns() -> Iterator[Choice]:
+def _pronouns() -> Iterator[WordChoice]:
     """List pronouns that agree with a noun at a small distance, and at a larger one with a noun between."""
     person, thing = ("she", "he"), ("it", "they")
     near, far, own = "pronoun, near", "pronoun, another noun between", "possessive or reflexive"
@@ -108,7 +108,7 @@ def _pronouns() -> Iterator[Choice]:
     yield _agreeing(own, "the {} found", ("company", "companies"), ("itself", "themselves"))
 
 
-def _meant() -> Iterator[Choice]:
+def _meant() -> Iterator[WordChoice]:
     """List nouns of which only the meaning says what follows."""
     kind = "meaning"
     yield _agreeing(kind, "the box does not fit in the bag because the {} is too", ("box", "bag"), ("big", "small"))
@@ -121,7 +121,7 @@ def _meant() -> Iterator[Choice]:
     )
 
 
-CHOICES: tuple[Choice, ...] = (*_pronouns(), *_meant())
+CHOICES: tuple[WordChoice, ...] = (*_pronouns(), *_meant())
 
 TEXTS: tuple[Texts, ...] = (
     Texts("order", "the cat is small", "small is the cat"),  # CS 224D

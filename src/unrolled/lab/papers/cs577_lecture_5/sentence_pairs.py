@@ -33,7 +33,7 @@ from unrolled.lab.data.corpus import END_OF_LINE, Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
-from unrolled.lab.papers.analyses.sentence_pairs import CHOICES, GARDEN_PATHS, TEXTS, Choice, GardenPath, Texts
+from unrolled.lab.papers.analyses.sentence_pairs import CHOICES, GARDEN_PATHS, TEXTS, GardenPath, Texts, WordChoice
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
@@ -171,7 +171,7 @@ class _Question:
 
     name: str
     title: str
-    pairs: Sequence[GardenPath | Choice | Texts]
+    pairs: Sequence[GardenPath | WordChoice | Texts]
     columns: Mapping[str, Callable[[Sequence[float]], float]]
     """By title; those that end in % are shares."""
 
