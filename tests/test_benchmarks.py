@@ -14,7 +14,7 @@ import torch
 from unrolled.cells import CELLS
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
-MODULES = ("cells", "decompose", "gpu", "memory", "operations", "readme")
+MODULES = ("cells", "decompose", "gpu", "memory", "operations", "readme", "sequential")
 
 
 @pytest.fixture
@@ -110,3 +110,37 @@ def test_cells_for_which_no_time_was_left_on_a_gpu_are_named(load):
     assert len([line for line in gpu.training_steps(gpu.SMALL, repeats=1, minutes=9.0) if line.startswith("| ")]) == (
         1 + len(names)
     )
+
+
+@pytest.mark.parametrize("time", [1, 2, 5, 8, 13])
+def test_a_scan_gives_the_states_and_gradients_of_the_loop(load, time):
+    sequential = load("sequential")
+    torch.manual_seed(time)
+    loop, scan = sequential.LinearLoop(3).double(), sequential.LinearScan(3).double()
+    scan.load_state_dict(loop.state_dict())
+    x, weight = torch.randn(time, 2, 3, dtype=torch.float64), torch.randn(time, 2, 3, dtype=torch.float64)
+    one, other = loop(x), scan(x)
+    assert torch.allclose(one, other, atol=1e-12)
+    gradients = (torch.autograd.grad(states, network.read.weight, weight) for states, network in
+                 ((one, loop), (other, scan)))  # fmt: skip
+    assert torch.allclose(*(found for (found,) in gradients), atol=1e-12)
+    turned = scan(x.flip(0)).flip(0)  # the control: another order of the tokens
+    assert torch.allclose(one, turned) == (time == 1)
+
+
+def test_calls_grow_with_the_length_in_a_loop_only(load):
+    sequential = load("sequential")
+    texts = [torch.randn(time, 2, 8) for time in (16, 32, 64)]
+
+    def growth(name):
+        network = sequential.NETWORKS[name](8)
+        first, second, third = (sequential.calls_in_turn(network, x) for x in texts)
+        return second - first, third - second
+
+    for name in ("GRU, a loop over the steps", "GRU, torch's", "linear recurrence, a loop over the steps"):
+        once, twice = growth(name)
+        assert twice == 2 * once > 0
+    once, twice = growth("linear recurrence, a scan")
+    assert twice == once > 0  # one round more for twice the length
+    for name in ("Transformer layer", "convolution of three tokens"):
+        assert growth(name) == (0, 0)

@@ -181,3 +181,20 @@ def test_findings_are_set_for_a_terminal_and_brackets_are_explained(
     assert "ours/negation-rates" in done.out  # a link keeps its text,
     assert "ours-negation-rates.md" not in done.out  # and not its address
     assert all(len(line) <= 80 for line in done.out.splitlines())
+
+
+def test_other_word_vectors_are_trials_of_their_own(unrolled: Command, tmp_path: Path) -> None:
+    (tmp_path / "seven.txt").write_text("a 1 2 3 4 5 6 7\n")
+    room = ("--data-dir", tmp_path, "--results", Path("results").absolute())
+
+    def listed(*words: object) -> str:
+        done = unrolled("reproduce", "implicit-ngrams/intensification", "--list", *room, *words)
+        assert done.status == 0
+        return done.out.split("\n\n")[0].split()[1]
+
+    total = listed().split("/")[1]
+    assert listed("--vectors", "seven.txt") == f"0/{total}"
+    unrolled("reproduce", "ours/errors", "--vectors", "seven.txt", *room).assert_refused(
+        2, "none of these items begins with pretrained word vectors", "leave out --vectors seven.txt"
+    )
+    unrolled("reproduce", "--vectors", "eight.txt", "--list", *room).assert_refused(74, "no eight.txt in")

@@ -13,7 +13,7 @@ import torch
 
 from unrolled.errors import DataError, NonFiniteError
 from unrolled.lab.data.vocabulary import Vocabulary
-from unrolled.lab.data.word_vectors import read_vectors
+from unrolled.lab.data.word_vectors import read_vectors, vector_size
 
 GLOVE = "the 0.5 -1 2e-1\n. . . 1 2 3\n3 7 8 9\nThe 4 5 6\nthe 9 9 9\nolder 1 1 1\n"
 
@@ -113,3 +113,14 @@ def test_only_the_words_of_the_vocabulary_are_held(tmp_path):
         assert found.found[2:].all()
     assert peaks[0] < 200_000
     assert peaks[1] > 3 * peaks[0]
+
+
+@pytest.mark.parametrize("text", [GLOVE, "2 3\nthe 1 2 3\nold 4 5 6\n", ". . . 1 2 3\n"])
+def test_the_size_of_a_vector_is_that_of_the_first_line_or_its_header(tmp_path, text):
+    assert vector_size(write(tmp_path, text)) == 3
+
+
+@pytest.mark.parametrize("text", ["", "the\n", "the old\n"])
+def test_a_file_that_does_not_begin_with_a_vector_has_no_size(tmp_path, text):
+    with pytest.raises(DataError):
+        vector_size(write(tmp_path, text))

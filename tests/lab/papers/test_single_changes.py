@@ -33,6 +33,8 @@ SETTINGS = {
     "40 epochs, no early stopping": {"epochs", "patience"},
     "relations in both directions": {"directed"},
     "a new optimiser in each epoch": {"optimisers"},
+    "the last context": {"pooling"},
+    "the first and the last context": {"pooling"},
     "vectors from U(-0.1, 0.1)": {"vectors"},
     "vectors from U(-0.1, 0.1), a new optimiser in each epoch": {"vectors", "optimisers"},
     "rate 0.002, a new optimiser in each epoch": {"lr", "optimisers"},
@@ -51,6 +53,7 @@ OTHERS = {
     "errors": (Approximation, {"weight_decay": 1e-5, "spectral": True}, "kind"),
     "sentiment": (SentimentAndTopics, {"column": "SST-2"}, "model"),
     "optimisers": (SentimentAndTopics, {"column": "SST-2"}, "model"),
+    "reading": (SentimentAndTopics, {"column": "SST-2"}, "model"),
     "all classes": (RelationsOfCode, {}, "model"),
     "narrow vectors": (RelationsOfCode, {}, "model"),
     "rates": (RelationsOfCode, {}, "model"),
@@ -106,6 +109,7 @@ def test_published_numbers_stand_beside_ours_and_decide_nothing():
     assert errors["GRU", "vectors from N(0, 1)"][2:] == ["25.0 (21.7)", "50.0", "2.00", "80.0"]
     assert sentiment["MVM-E", "rate 0.002"][2:] == ["80.0 (59.6)", "70.0 (59.5)"]
     assert sentiment["GRU", "a new optimiser in each epoch"][2:] == ["80.0 (84.9)", "70.0 (84.9)"]
+    assert sentiment["Transformer", "the first and the last context"][2:] == ["80.0 (83.4)", "70.0 (82.0)"]
     assert classes["VA-EW", "a new optimiser in each epoch"][2:] == ["40.0 (39.7)", "30.0 (38.3)", "3"]
     assert classes["VA-W", "the network of the notebook"][2:] == ["40.0 (41.2)", "30.0 (37.9)", "3"]
     assert not compare(experiment, results, report)
@@ -123,6 +127,15 @@ def test_a_word_has_the_matrix_of_its_place_in_a_block():
     padded, finals = encoder(torch.cat((words, words)), torch.tensor([3, 5]))
     assert torch.equal(finals[0, 0], contexts[0, 2])
     assert not padded[0, 3:].any()
+
+
+def test_a_classifier_of_two_contexts_has_weights_for_both(tmp_path):
+    last, ends = (each for each in SingleChanges().trials("smoke") if each.settings["part"] == "reading")
+    found = [
+        SingleChanges().run(trial, TrialSetup(tmp_path / trial.label, None, tmp_path))["parameters"]
+        for trial in (last, ends)
+    ]
+    assert found[1] - found[0] == 2 * last.settings["hidden"]  # two classes
 
 
 def test_the_network_of_the_notebook_learns_from_narrow_vectors(tmp_path):

@@ -85,6 +85,16 @@ def reproduce(
             "would take on this machine. Stores nothing.",
         ),
     ] = False,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Begin with the word vectors of this file of the data folder, such as glove/glove.6B.300d.txt, where "
+            "trials begin with pretrained ones; leave out all others. Results stand beside those with the item's own "
+            "vectors; pages show the latter only.",
+            show_default=False,
+        ),
+    ] = None,
     results: Annotated[Path, typer.Option(help="Folder of the results; trials found there are not run again.")] = Path(
         "results"
     ),
@@ -138,15 +148,21 @@ def reproduce(
     if estimate and hours is not None:
         raise UsageError("--estimate makes first steps only and --hours runs trials: pass one of the two")
     chosen = members if everything else _choose(members, items or [])
+    offered = chosen or members
+    if vectors is not None:
+        from unrolled.lab.papers.framework.other_vectors import begin_with
+
+        offered = begin_with(offered, vectors, data_dir)
+        chosen = offered if chosen else []
     if import_results is not None:
         if not import_results.is_dir():
             raise UsageError(f"{import_results} is not a folder: pass a folder of results to --import-results")
         typer.echo(f"imported: {store.import_from(import_results)} results")
     if list_them:
-        _list(chosen or members, chosen_scale, store)
+        _list(offered, chosen_scale, store)
         return
     if estimate:
-        _estimate(chosen or members, chosen_scale, data_dir)
+        _estimate(offered, chosen_scale, data_dir)
         return
     if hours is None and not (chosen or write or gallery or import_results):
         raise UsageError("nothing to run: pass PAPER/ITEM, --all or --list")
@@ -154,10 +170,11 @@ def reproduce(
         raise UsageError(f"no folder for the figures of {gallery}: pass --figures")
     # what a result keeps: the command without folders, which are of one machine only
     words = [*(["--all"] if everything else items or []), "--scale", scale]
+    words += [] if vectors is None else ["--vectors", vectors]
     command = shlex.join(["unrolled", "reproduce", *words, *([] if hours is None else ["--hours", f"{hours:g}"])])
     progress = _Lines(Console(stderr=True))
     if hours is not None:
-        _run_queue(chosen or members, chosen_scale, store, progress, command, data_dir, hours)
+        _run_queue(offered, chosen_scale, store, progress, command, data_dir, hours)
         chosen = []
     for experiment in chosen:
         if not experiment.at(chosen_scale):

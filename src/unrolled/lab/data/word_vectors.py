@@ -23,7 +23,7 @@ from unrolled.errors import NonFiniteError
 from unrolled.lab.data.text_files import iter_lines, malformed
 from unrolled.lab.data.vocabulary import UNKNOWN, Vocabulary
 
-__all__ = ["WordVectors", "read_vectors"]
+__all__ = ["WordVectors", "read_vectors", "vector_size"]
 
 
 class WordVectors(NamedTuple):
@@ -83,6 +83,16 @@ def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) ->
     if matrix is None:
         raise malformed(path, 1, "a word and its vector", "none in the whole file", "name a file of word vectors")
     return WordVectors(torch.from_numpy(matrix), torch.from_numpy(found))
+
+
+def vector_size(path: Path) -> int:
+    """Return how many numbers a vector of a file has, from its first line.
+
+    Raises:
+        DataError: If the line is neither a word with its vector nor a header.
+    """
+    first = next(iter(iter_lines(path)), "").rstrip(" ")
+    return _header(first) or _first_length(path, first)
 
 
 def _header(line: str) -> int | None:

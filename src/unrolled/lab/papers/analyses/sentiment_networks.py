@@ -26,6 +26,7 @@ __all__ = [
     "learn_phrases",
     "negation_corpus",
     "phrase_corpus",
+    "phrase_trial_with_vectors",
     "phrase_trials",
 ]
 
@@ -33,7 +34,8 @@ ADAGRAD: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.05}
 """The optimiser of Implicit n-grams, which does not state the rate. At this rate a GRU of its figure 2 has a higher dev
 accuracy than with this library's own settings; the dropout is this library's own."""
 GLOVE = "glove/glove.6B.50d.subset.txt"
-"""The word vectors, below the data folder; the papers use vectors of other sizes, which are not included."""
+"""The word vectors, below the data folder; the papers use vectors of other sizes, which are not included: see
+``unrolled reproduce --vectors``."""
 
 NEGATION_SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"train": 240, "size": 8, "epochs": 1},
@@ -74,6 +76,13 @@ def phrase_trials(scale: Scale, encoders: Iterable[str], seeds: int) -> Sequence
         for seed in range(seeds)
         for encoder in encoders
     ]
+
+
+def phrase_trial_with_vectors(trial: Trial, file: str, size: int) -> Trial | None:
+    """Let one of :func:`phrase_trials` begin with other word vectors; None at scale smoke, which has none."""
+    if not trial.settings["vectors"]:
+        return None
+    return Trial(f"{trial.label}, {file}", {**trial.settings, "vectors": file, "embedding": size})
 
 
 def phrase_corpus(trial: Trial, setup: TrialSetup) -> Classification:

@@ -166,6 +166,10 @@ class Experiment(ABC):
         """Return how many numbers of the tables a trial gives: below 1 where several trials give one number."""
         return 1.0
 
+    def with_vectors(self, trial: Trial, file: str, size: int) -> Trial | None:
+        """Let a trial begin with other pretrained word vectors, ``size`` numbers each; None if it begins with none."""
+        return None
+
     @abstractmethod
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Run one trial and return what was measured, in JSON types."""

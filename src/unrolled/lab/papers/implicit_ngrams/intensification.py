@@ -65,7 +65,7 @@ _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "hidden": 8, "embedding": 8},
     "cpu": {"seeds": 3, "hidden": 64, "embedding": 50},
     "day": {"seeds": 3, "hidden": 300, "embedding": 50},
-    "paper": {"seeds": 3, "hidden": 300, "embedding": 50},  # GloVe's vectors of 300 dimensions are not included
+    "paper": {"seeds": 3, "hidden": 300, "embedding": 50},  # of 300 with --vectors: they are not included
 }
 # The paper does not state rate, batch size and epochs. Batches are large because most phrases have one or two words.
 _TRAINING: dict[Scale, dict[str, Any]] = {
@@ -102,6 +102,13 @@ class Intensification(Experiment):
             }
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
+
+    def with_vectors(self, trial: Trial, file: str, size: int) -> Trial | None:
+        """Begin with other vectors at all scales but smoke."""
+        if trial.settings["begins with"] is None:
+            return None
+        model = {**trial.settings["model"], "embedding": size}
+        return Trial(f"{trial.label}, {file}", {**trial.settings, "begins with": file, "model": model})
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score adjectives."""

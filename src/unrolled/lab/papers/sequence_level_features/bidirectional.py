@@ -23,7 +23,7 @@ from unrolled.decomposition.decomposition import decompose
 from unrolled.decomposition.network_cells import Network
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import polarity_weight
-from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
+from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trial_with_vectors, phrase_trials
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -71,6 +71,10 @@ class Bidirectional(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, seed by seed; a seed draws phrases and weights."""
         return phrase_trials(scale, _ENCODERS, _SEEDS[scale])
+
+    def with_vectors(self, trial: Trial, file: str, size: int) -> Trial | None:
+        """Begin with other vectors at all scales but smoke."""
+        return phrase_trial_with_vectors(trial, file, size)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score all sequences of the phrase."""

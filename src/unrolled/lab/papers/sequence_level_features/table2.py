@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trials
+from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trial_with_vectors, phrase_trials
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -56,6 +56,10 @@ class SentimentByCell(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, seed by seed; a seed draws phrases and weights."""
         return phrase_trials(scale, PUBLISHED, _SEEDS[scale])
+
+    def with_vectors(self, trial: Trial, file: str, size: int) -> Trial | None:
+        """Begin with other vectors at all scales but smoke."""
+        return phrase_trial_with_vectors(trial, file, size)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure on dev and test."""
