@@ -90,15 +90,15 @@ def test_safetensors_do_not_get_the_suffix_of_a_checkpoint(unrolled: Command, tm
 @safe
 def test_no_file_is_replaced_unasked_and_the_checkpoint_never(unrolled: Command, tmp_path: Path) -> None:
     torch.save({"w": torch.ones(2)}, tmp_path / "m.pt")
-    (tmp_path / "words.txt").write_text("mine")
+    (tmp_path / "words.list").write_text("mine")
     (tmp_path / "link.pt").symlink_to(tmp_path / "m.pt")
-    unrolled("convert", tmp_path / "m.pt", tmp_path / "words.txt").assert_refused(2, "already exists", "--force")
-    assert (tmp_path / "words.txt").read_text() == "mine"
+    unrolled("convert", tmp_path / "m.pt", tmp_path / "words.list").assert_refused(2, "already exists", "--force")
+    assert (tmp_path / "words.list").read_text() == "mine"
     for same in ("m.pt", "link.pt"):
         unrolled("convert", tmp_path / "m.pt", tmp_path / same, "--force").assert_refused(2, "the checkpoint itself")
     assert set(torch.load(tmp_path / "m.pt")) == {"w"}
-    assert unrolled("convert", tmp_path / "m.pt", tmp_path / "words.txt", "--force").status == 0
-    assert_holds(tmp_path / "words.txt", {"w": torch.ones(2)})
+    assert unrolled("convert", tmp_path / "m.pt", tmp_path / "words.list", "--force").status == 0
+    assert_holds(tmp_path / "words.list", {"w": torch.ones(2)})
 
 
 @safe
