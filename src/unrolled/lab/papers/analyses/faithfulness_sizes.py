@@ -1,4 +1,4 @@
-"""Tables of methods at several sizes: the peers at about the time of the default and at their usual numbers of samples.
+"""Tables of methods at several sizes: the peers with few samples and with their usual numbers of samples.
 
 All methods of a network explain the same texts of the same training; a result is that of one network.
 """

@@ -12,8 +12,8 @@ the end of a line, as ``unrolled score`` does.
   noun moves the choice: the log-ratio of the two words differs between the beginnings in the right direction.
 - Order and choice of words: the better text of a pair has fewer bits.
 
-The controls are counts with Kneser-Ney smoothing. They see two or four words; a noun further away cannot move a choice,
-so such a pair ties and counts a half.
+The controls are counts with Kneser-Ney smoothing. They see two or four words; a noun further away, or
+n-grams that the training text does not have, cannot move a choice. Such a pair ties and counts a half.
 
 Source:
     CS 577, lecture 5; CS 224D, lecture notes IV (2015), section 1.

@@ -89,7 +89,10 @@ _FURTHER: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Families that were added later, on a few networks; each holds again what it is compared with, on one training."""
 _OURS = ("secant", "shares", "account, shares")
-_SHOWN = (*_OURS, "DeepLift", "LRP", "integrated gradients, 50", "kernel SHAP, 2M + 2048", "occlusion by <unk>")
+_SHOWN = (
+    *_OURS, "DeepLift", "LRP", "integrated gradients, 50", "kernel SHAP, 2M + 2048", "LIME, 1000",
+    "Shapley sampling, 25", "occlusion",
+)  # fmt: skip
 """What the README shows, peers at their usual size."""
 _EXPANDED = ("Yelp, GRU both ways, last", "SST-2, LSTM, last", "SST-2, GRU, last", "AG News, 2-layer GRU, last")
 _SIZED = (*_EXPANDED, "IMDB, LSTM, mean")
@@ -261,7 +264,7 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
 def _sizes_tables(results: Sequence[Result]) -> Iterator[Table]:
     if results:
         yield compared_table(results, _SHOWN)
-        title = "Peers at about the time of the default (16 points, 36 samples, one order) and at their usual size"
+        title = "Peers at small sizes (16 points, 36 samples, one order) and at their usual size"
         yield mean_table(results, _FURTHER["sizes"], title)
         for ours in _OURS:
             yield against_table(results, ours, _FURTHER["sizes"][len(_OURS) :])
