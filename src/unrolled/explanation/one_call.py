@@ -21,12 +21,13 @@ from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.score_ngrams import NGramScores, score_each
 from unrolled.decomposition.score_spans import DEEP_ORDER, score_spans
 from unrolled.decomposition.triangle import Triangle
-from unrolled.errors import NonFiniteError, RandomOperationError, UnrolledError
+from unrolled.errors import NonFiniteError, ParityError, RandomOperationError, UnrolledError
 from unrolled.expansions.base import TOLERANCE, Expansion
 from unrolled.explanation.choice import Choice
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
+from unrolled.explanation.networks.own_forwards import has_own_forward
 from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
 from unrolled.explanation.readout.read_numbers import numbers_of_call
 from unrolled.explanation.readout.read_targets import ReadTargets
@@ -51,8 +52,13 @@ def explain_one_call(
     """
     run = runner(model, asked.args, asked.kwargs)
     runs = TwoRuns(model, [network], run, generators, seeded=seeded)
-    with runs.first(), named_failures(asked.arguments):
-        recorded = record_forward(model, network, run)
+    try:
+        with runs.first(), named_failures(asked.arguments):
+            recorded = record_forward(model, network, run)
+    except ParityError as error:
+        if has_own_forward(network):  # which may run torch's kernel inside
+            raise NotOneCallError(str(error)) from error
+        raise
     choice, reads, drawn = _readouts(recorded, asked, runs)
     deterministic = not (drawn or (seeded and runs.draws))
     with torch.no_grad():

@@ -137,10 +137,12 @@ def record_forward(model: nn.Module, rnn: Network, run: Callable[[], object]) ->
         known = None if autocast_enabled() or changed else call.result[0]
         try:
             opened = open_network(rnn, call.inputs, cast("Lengths", call.kwargs.get("lengths")), call.state, known)
-        except (ParityError, UsageError) as error:
-            if isinstance(error, ParityError) and call.coarse and not autocast_enabled():
+        except ParityError as error:
+            if call.coarse and not autocast_enabled():
                 raise ParityError(UNDER_AUTOCAST) from error
-            if has_own_forward(rnn):  # it may run torch's kernel inside
+            raise
+        except UsageError as error:
+            if has_own_forward(rnn):
                 raise NotOneCallError(str(error)) from error
             raise
     final = call.result[1]
