@@ -19,12 +19,12 @@ CASES = {
     "well-made and/or co-writer": "well-made and/or co-writer",
     "rock 'n' roll": "rock 'n' roll",
     "naïve café": "naïve café",
-    "gro\u0308\u00dfer": "gr\u00f6\u00dfer",  # decomposed, as file names of macOS are
+    "gro\u0308\u00dfer": "gro\u0308\u00dfer",  # decomposed, as file names of macOS are
     "नमस्ते, दुनिया!": "नमस्ते , दुनिया !",
     "كِتَابٌ جَمِيل": "كِتَابٌ جَمِيل",
     "می\u200cخواهم Fuß\xadball": "می\u200cخواهم Fuß\xadball",
     "良い映画です。東京2 한국어": "良 い 映 画 で す 。 東 京 2 한국어",
-    "か\u3099": "が",
+    "か\u3099": "か\u3099",
     "good👍🏽❤️1️⃣👨\u200d👩\u200d👧🇩🇪🇫🇷": "good 👍🏽 ❤️ 1️⃣ 👨\u200d👩\u200d👧 🇩🇪 🇫🇷",
     "<b>not</b>": "< b > not < / b >",
     "  spaces \t everywhere\n": "spaces everywhere",

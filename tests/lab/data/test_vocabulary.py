@@ -36,16 +36,6 @@ def test_decoding_undoes_encoding_of_known_words():
     assert vocabulary.decode(vocabulary.encode(["d", "a", "B"])) == ["d", "a", "B"]
 
 
-def test_a_word_of_before_with_separate_accents_is_found_by_its_composed_letters():
-    apart, whole = "cafe\u0301", "caf\u00e9"
-    old = Vocabulary(("<pad>", "<unk>", "a", apart))
-    assert old.encode([apart, whole, "cafe"]) == [3, 3, UNKNOWN]
-    assert old.unknown([apart, whole]) == ()
-    assert Vocabulary.from_record(old.to_record()) == old
-    both = Vocabulary(("<pad>", "<unk>", apart, whole))  # the control: each has its own index
-    assert both.encode([apart, whole]) == [2, 3]
-
-
 @pytest.mark.parametrize("index", [-1, 7])
 def test_an_index_without_a_word_is_refused(index):
     with pytest.raises(UsageError, match=rf"no word has index {index}; expected 0 to 6"):

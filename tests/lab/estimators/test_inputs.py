@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 import numpy as np
 import pytest
 import torch
@@ -245,12 +243,3 @@ def test_answers_of_several_types_are_refused(answers, kind):
 @pytest.mark.parametrize("answers", [[1, 0], [True, 0], [1.0, 2], ["1", "2"], [np.int64(1), 2]])
 def test_numbers_of_several_types_are_classes(answers):
     assert len(RecurrentClassifier(**SMALL).fit(TEXTS, answers * 8).classes_) == 2
-
-
-def test_a_word_is_one_word_however_its_accents_are_written():
-    texts = [f"un {('café', 'thé')[n % 2]} numéro {n}" for n in range(12)]
-    apart = [unicodedata.normalize("NFD", text) for text in texts]
-    model = RecurrentClassifier(hidden=4, embedding=4, epochs=1, random_state=0).fit(texts, [0, 1] * 6)
-    assert apart != texts
-    assert np.array_equal(model.predict_proba(apart), model.predict_proba(texts))
-    assert not np.array_equal(model.predict_proba(["un cafe"]), model.predict_proba(["un café"]))  # the control

@@ -11,8 +11,7 @@ the Penn Treebank, which the Stanford Sentiment Treebank keeps, are:
 Two more for texts of other languages: a combining mark or an invisible joiner stays with the letter or sign before it,
 and each letter of Chinese and Japanese, which are written without spaces, is a token.
 
-The letters of a text are composed first, so a word is one word however its accents are written. Text that is already
-split stays as it is, except for a few abbreviations.
+Text that is already split stays as it is, except for a few abbreviations.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from unrolled.errors import DataError
-from unrolled.lab.data.letters import composed
 
 __all__ = ["ENTITY_MARKERS", "line_tokeniser", "split_at_spaces", "tokenise", "tokenise_marked", "tokenise_unknown"]
 
@@ -57,7 +55,7 @@ def tokenise(sentence: str, quoted: bool = False) -> list[str]:
 
     ``quoted`` says whether a double quotation mark is open before it.
     """
-    sentence = _OPENING_QUOTE.sub("`", composed(sentence).replace("’", "'"))
+    sentence = _OPENING_QUOTE.sub("`", sentence.replace("’", "'"))
     words: list[str] = []
     for word in _TOKEN.findall(sentence):
         if word == '"':
@@ -77,7 +75,7 @@ def tokenise_unknown(line: str, known: Container[str]) -> list[str]:
     """
     words: list[str] = []
     quoted = False
-    for piece in composed(line).split():
+    for piece in line.split():
         if piece in known:
             words.append(piece)
         else:
@@ -104,7 +102,7 @@ _TOKENISED = frozenset({"tok", "tokens", "bpe"})  # train.tok.de, wiki.test.toke
 
 def split_at_spaces(line: str) -> list[str]:
     """Split a line at its plain spaces only: other white space, such as a no-break space, may be part of a token."""
-    return [token for token in composed(line).split(" ") if token]
+    return [token for token in line.split(" ") if token]
 
 
 def line_tokeniser(path: Path) -> Callable[[str], list[str]]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.lab.data.letters import composed
 
 __all__ = ["PADDING", "UNKNOWN", "UNKNOWN_WORD", "Vocabulary"]
 
@@ -45,7 +44,7 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if self.words[:2] != _SPECIAL:
             raise DataError(f"a vocabulary begins with {list(self.words[:2])}; expected {list(_SPECIAL)}")
-        if len(set(self.words)) != len(self.words):
+        if len(self._indices) != len(self.words):
             twice = Counter(self.words).most_common(1)[0][0]
             raise DataError(f"a vocabulary contains the word {twice!r} twice; expected every word once")
 
@@ -93,9 +92,7 @@ class Vocabulary:
 
     @cached_property
     def _indices(self) -> dict[str, int]:
-        # texts are read with composed letters, and a vocabulary of before may have a word as its text had it
-        as_read = {composed(word): index for index, word in enumerate(self.words)}
-        return as_read | {word: index for index, word in enumerate(self.words)}
+        return {word: index for index, word in enumerate(self.words)}
 
     def __len__(self) -> int:
         return len(self.words)

@@ -159,17 +159,13 @@ class RowFormat(Format, Generic[R]):
         """Read files as one split."""
         invalid: list[InvalidRow] = []
         rows = self._valid(paths, kind, invalid)
-        numbers = self.numbers(known)
         if known:
-            rows = self._with_known_labels(set(numbers), rows, kind, invalid)
+            rows = self._with_known_labels(set(known), rows, kind, invalid)
         self._handle(invalid)
         if not rows:
             raise _empty(paths)
+        numbers = {label: number for number, label in enumerate(known)}
         return tuple(self.example(row.value, kind, numbers) for row in rows)
-
-    def numbers(self, known: Sequence[str]) -> dict[str, int]:
-        """Return the index of each class of a run, by the class as this format reads it."""
-        return {label: number for number, label in enumerate(known)}
 
     def _valid(self, paths: Sequence[Path], kind: type[Corpus[object]], invalid: list[InvalidRow]) -> list[ValidRow[R]]:
         """Read the examples of some files, and put the other rows aside."""

@@ -16,7 +16,6 @@ from typing import Any
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, TaggedSentence, Tagging
 from unrolled.lab.data.formats.base import RowFormat, ValidRow
-from unrolled.lab.data.letters import composed
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.spans import Scheme, are_span_tags, convert_tags, detect_scheme, find_invalid_tag
 from unrolled.lab.data.text_files import iter_lines, malformed
@@ -106,7 +105,7 @@ def _sentence(
             if row[column] in ("", missing if what == "tag" else ""):
                 error = malformed(path, number, f"a {what}", repr(line), "every line has both")
                 return InvalidRow(path, begin, f"without a {what} on every line", error)
-    return ColumnSentence(path, begin, tuple(composed(row[token]) for row in rows), tuple(row[tag] for row in rows))
+    return ColumnSentence(path, begin, tuple(row[token] for row in rows), tuple(row[tag] for row in rows))
 
 
 def to_iobes(

@@ -17,7 +17,6 @@ from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
 from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.json_lines import find_surrogate, read_json_objects
-from unrolled.lab.data.letters import clean_label
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.tables.columns import choose_columns
 from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
@@ -63,10 +62,6 @@ class LabelledFormat(RowFormat[Labelled]):
         """Return the class; nothing for a number."""
         return () if issubclass(kind, Regression) else (value.label,)
 
-    def numbers(self, known: Sequence[str]) -> dict[str, int]:
-        """Clean the classes, since a run of before has them as they were written."""
-        return {clean_label(label): number for number, label in reversed(list(enumerate(known)))}
-
     def corpus(
         self,
         name: str,
@@ -103,7 +98,7 @@ class LabelledFormat(RowFormat[Labelled]):
 
 def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) -> ValidRow[Labelled] | InvalidRow:
     """Check a text and its label."""
-    label = clean_label(label)
+    label = label.strip()
     for field in (text, label):
         if foreign := check_escaped(path, line, field):
             return InvalidRow(path, line, "not in UTF-8", foreign)
