@@ -184,24 +184,6 @@ def test_quotes_are_read_as_they_are_written(tmp_path, name, content):
     assert texts(corpus) == {f'{review(n)}\n"quoted"' for n in range(40)}
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "|"])
-def test_spaces_before_a_quote_are_no_part_of_a_field(tmp_path, delimiter):
-    rows = "".join(f'"{review(n)}, yes"{delimiter} "{sentiment(n)}"\n' for n in range(40))
-    for header in ("", f"text{delimiter} label\n"):
-        corpus = read_files(Classification, [save(tmp_path, "a.csv", header + rows)])
-        assert (corpus.labels, texts(corpus)) == (("negative", "positive"), {f"{text}, yes" for text in REVIEWS})
-    last = f'positive{delimiter} "{review(0)}, yes"\n'
-    (found,) = read_split(Classification, [save(tmp_path, "b.csv", f"label{delimiter} text\n{last}")], ["positive"])[0]
-    assert found.text == f"{review(0)}, yes"
-
-
-def test_quotes_inside_a_field_stay(tmp_path):
-    """The control: behind such a quote the field goes on."""
-    rows = "".join(f'{sentiment(n)}; "so called" film number {n}\n' for n in range(40))
-    corpus = read_files(Classification, [save(tmp_path, "a.csv", rows)])
-    assert {text.strip() for text in texts(corpus)} == {f'"so called" film number {n}' for n in range(40)}
-
-
 def test_texts_with_another_separator_in_them_do_not_mislead(tmp_path):
     path = save(tmp_path, "a.csv", table((), lambda n: (f"one; two; {review(n)}", sentiment(n))))
     assert texts(read_files(Classification, [path])) == {f"one; two; {text}" for text in REVIEWS}

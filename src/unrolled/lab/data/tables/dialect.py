@@ -6,7 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
@@ -37,8 +37,6 @@ class Dialect:
     """Whether a field may stand in double quotes; else a quote is a character like any other."""
     backslash: bool = False
     r"""Whether a quote in a quoted field is written ``\"``, not ``""``."""
-    spaced: bool = False
-    """Whether spaces may stand between a delimiter and the quote or the field behind it."""
 
     @property
     def name(self) -> str:
@@ -53,7 +51,6 @@ class Dialect:
                 yield number, line.split(self.delimiter)
             return
         options = {"escapechar": "\\", "doublequote": False} if self.backslash else {}
-        options["skipinitialspace"] = self.spaced
         ended = (line + "\n" for line in lines)
         # the values of options are of two types, which mypy joins to object
         reader = csv.reader(ended, delimiter=self.delimiter, strict=True, **options)  # type: ignore[arg-type]
@@ -95,22 +92,15 @@ def sniff(path: Path, dialects: Sequence[Dialect]) -> Dialect:
     lines = list(islice(iter_lines_escaped(path), _SAMPLE + 1))
     whole = len(lines) <= _SAMPLE
     declared = _declared(lines[0]) if lines else None
-    dialects = [each for each in dialects if each.delimiter == declared] or list(dialects)
-    dialects += [replace(each, spaced=True) for each in dialects if each.quotes and _has_spaced_quote(each, lines)]
+    dialects = [each for each in dialects if each.delimiter == declared] or dialects
     return max(dialects, key=lambda dialect: _fit(dialect, lines, whole))
 
 
-def _has_spaced_quote(dialect: Dialect, lines: Sequence[str]) -> bool:
-    """Tell whether a quote stands behind a delimiter and a space: ``"a text", "good"``."""
-    spaced = re.compile(re.escape(dialect.delimiter) + ' +"')
-    return any(spaced.search(line) for line in lines)
-
-
-def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, bool, bool, float, bool, bool]:
+def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, bool, bool, float, bool]:
     records: list[list[str]] = []
     broken = False
     if dialect.backslash and not any('\\"' in line for line in lines):
-        return False, False, False, 0.0, False, False
+        return False, False, False, 0.0, False
     try:
         records.extend(fields for _, fields in dialect.read(lines) if any(map(str.strip, fields)))
     except QuoteError:
@@ -118,13 +108,13 @@ def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, boo
     if not whole and records and not broken:
         records.pop()  # it may be cut
     if not records:
-        return False, False, False, 0.0, False, False
+        return False, False, False, 0.0, False
     width, count = Counter(map(len, records)).most_common(1)[0]
     share = count / len(records) if width > 1 else 0.0
     named = width > 1 and any(map(is_usual_name, records[0])) and len(records[0]) == width
     fits = not broken and share > 0.5
     labels = fits and _has_labels([fields for fields in records[1:] if len(fields) == width])
-    return named and fits, fits, labels, round(share, 2), dialect.spaced, _is_quoted(dialect, lines)
+    return named and fits, fits, labels, round(share, 2), _is_quoted(dialect, lines)
 
 
 def _has_labels(rows: Sequence[Sequence[str]]) -> bool:
