@@ -227,7 +227,7 @@ def test_an_empty_sequence_is_named(series):
 
 @pytest.mark.parametrize("answers", [["+"] * 16, np.zeros(16, int), pd.Series(["a"] * 16)])
 def test_one_class_is_refused(answers):
-    with pytest.raises(ValueError, match=r"y holds the class .* alone; expected at least two classes"):
+    with pytest.raises(ValueError, match=r"y holds one class, .*; expected at least two"):
         RecurrentClassifier(**SMALL).fit(TEXTS, answers)
     rated = RecurrentRegressor(**SMALL).fit(TEXTS, np.ones(16)).predict(TEXTS)  # the control: numbers may be one
     assert np.isfinite(rated).all()

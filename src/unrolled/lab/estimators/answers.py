@@ -64,7 +64,7 @@ def learn_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     check_classification_targets(y)
     classes, indices = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise UsageError(f"y holds the class {classes.tolist()[0]!r} alone; expected at least two classes")
+        raise UsageError(f"y holds one class, {classes.tolist()[0]!r}; expected at least two")
     return classes, indices
 
 
