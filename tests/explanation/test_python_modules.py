@@ -101,7 +101,7 @@ def test_a_twin_that_is_another_network_is_refused():
     Odd.__name__ = "LSTM"
     odd = torch.jit.trace(Odd(4, 5, batch_first=True), torch.randn(1, 3, 4))
     with pytest.raises(
-        ParityError, match="a Python module with the weights of the scripted or traced one gives another"
+        ParityError, match="a Python module with the weights of the scripted, traced or hand-written one gives another"
     ):
         unrolled.explain(Model(odd), IDS, target=0)
 

@@ -139,3 +139,22 @@ def test_beside_a_network_of_torchs_both_are_opened():
     assert_same(found, unrolled.explain(replaced(Beside(made(OwnLSTMCell)), nn.LSTMCell), IDS, target=1))
     below = unrolled.explain(Beside(made(OwnLSTMCell)), IDS, target=1, rnn="below")
     assert found.ledger.ngrams != pytest.approx(below.ledger.ngrams, abs=1e-3)
+
+
+class Around(nn.LSTMCell):
+    """Adds to one of torch's cells, which it holds, and runs no kernel of its own."""
+
+    def __init__(self, inputs, units):
+        super().__init__(inputs, units)
+        self.inner = nn.LSTMCell(inputs, units)
+
+    def forward(self, x, state):
+        h, c = self.inner(x, state)
+        return h + 0.1 * torch.tanh(x.sum(dim=-1, keepdim=True)), c
+
+
+def test_a_cell_around_one_of_torchs_opens_at_the_inner_one():
+    found = unrolled.explain(lstm_loop(made(Around)), IDS, target=1)
+    assert abs(found.ledger.remainder) < 1e-13
+    assert found.exact
+    assert_same(found, unrolled.explain(lstm_loop(made(Around)), IDS, target=1, rnn="cell.inner"))

@@ -231,3 +231,28 @@ def test_one_without_steps_beside_a_network_of_torchs_is_held_and_the_other_open
     found = unrolled.explain(model, IDS, target=1)
     assert_same(found, unrolled.explain(model, IDS, target=1, rnn="rnn"))
     assert abs(found.ledger.remainder) < 1e-13
+
+
+class NormalisedEnd(nn.LSTM):
+    """Changes its final state, which the head reads, and not its outputs."""
+
+    def __init__(self):
+        super().__init__(E, D, batch_first=True)
+
+    def forward(self, xs, state=None):
+        outputs, (h, c) = super().forward(xs, state)
+        return outputs, (F.layer_norm(h, (D,)), c)
+
+
+def test_one_that_changes_its_final_states_alone_is_exact():
+    found = unrolled.explain(Encoder(NormalisedEnd(), lambda found: found[1][0][-1]), IDS, target=1)
+    assert abs(found.ledger.remainder) < 1e-13
+    assert found.exact
+
+
+def test_the_generator_of_random_numbers_is_where_it_was():
+    model = Twice(Hand("LSTM"), last_output)
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    unrolled.explain(model, IDS, target=1)
+    assert torch.equal(torch.get_rng_state(), before)

@@ -25,7 +25,7 @@ from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.linalg.available_memory import refuse_too_long
 
-__all__ = ["OpenedNetwork", "network_outputs", "open_network"]
+__all__ = ["PRECISION", "OpenedNetwork", "network_outputs", "open_network"]
 
 PRECISION = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
 """Of a network in half precision, whose states are recomputed in float32: the rounding of its own."""

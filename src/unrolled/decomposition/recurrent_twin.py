@@ -128,17 +128,18 @@ def _built(
     options: dict[str, Any] = {"nonlinearity": "relu"} if mode == "RNN_RELU" else {}
     if "weight_hr_l0" in weights:
         options["proj_size"] = len(weights["weight_hr_l0"])
-    twin: nn.RNNBase = kind(
-        first.shape[1],
-        units,
-        layers,
-        bias=bias,
-        batch_first=batch_first,
-        bidirectional=both,
-        dtype=first.dtype,
-        device=first.device,
-        **options,
-    )
+    with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and are not kept
+        twin: nn.RNNBase = kind(
+            first.shape[1],
+            units,
+            layers,
+            bias=bias,
+            batch_first=batch_first,
+            bidirectional=both,
+            dtype=first.dtype,
+            device=first.device,
+            **options,
+        )
     with torch.no_grad():
         for name, parameter in twin.named_parameters():
             parameter.copy_(weights[name])

@@ -95,11 +95,12 @@ class HeldCallsOf:
         own = self.plain.recorded if probe is None else None
         mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, own)
         mode.follows = follows
+        of_users = self._with_own_forwards()
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
                 with failures_refused():
                     whole = call(mode)
-                self._refuse_without_kernel(mode)
+                self._refuse_without_kernel(mode, of_users)
                 if not mode.strands:
                     raise UsageError("the model called its recurrent network 0 times; expected a call or more")
                 batch = self._count_examples(mode.strands)
@@ -111,13 +112,20 @@ class HeldCallsOf:
         expected = select_target(self.plain.output, select, batch).detach()
         return HeldCalls(output, expected, select, list(choice.names), mode, probability)
 
-    def _refuse_without_kernel(self, mode: RecordedModel) -> None:
-        """Refuse networks that are some by their class alone: what their forward computes is another."""
+    def _with_own_forwards(self) -> list[str]:
+        """List the networks by their class whose forward is another than torch's."""
         modules = all_modules(self.plain.model)
-        without = [path for path in self.networks.opened if path in mode.running.ran - mode.met]
-        own = [path for path in without if has_own_forward(modules[path])]
-        if own:
-            raise NoKernelError(own)
+        return [path for path in self.networks.opened if has_own_forward(modules[path])]
+
+    def _refuse_without_kernel(self, mode: RecordedModel, of_users: list[str]) -> None:
+        """Refuse networks that are some by their class alone, and neither run a kernel nor hold a network that does."""
+        without = [
+            path
+            for path in of_users
+            if path in mode.running.ran - mode.met and not any(each.startswith(f"{path}.") for each in mode.met)
+        ]
+        if without:
+            raise NoKernelError(without)
 
     def _count_examples(self, strands: list[Strand]) -> int:
         first = [strand for strand in strands if strand.before is None and strand.direction == 0]

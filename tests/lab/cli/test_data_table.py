@@ -93,7 +93,15 @@ def test_files_at_other_depths_and_empty_ones_are_left_out_and_named(unrolled, r
     below = unrolled("data", "table", reviews / "pos", "--out", tmp_path / "p.csv")
     assert "labels more (1)" in below.out
     assert below.err.startswith("left out, not in the folder of a label: 6 files (0.txt, 1.txt, ")
-    assert below.err == "left out, in a folder below: 1 file (more/x.txt)\n" or "labels more" in below.out
+    (reviews / "flat" / "sub").mkdir(parents=True)
+    (reviews / "flat" / "a.txt").write_text("a text")
+    (reviews / "new").mkdir()
+    for place in (reviews / "new" / "t.csv", reviews / "pos" / "t.csv"):
+        refused = unrolled("data", "table", reviews, "--out", place)
+        refused.assert_refused(2, "t.csv would lie among the texts")
+    beside = unrolled("data", "table", reviews, "--out", reviews / "t.csv")  # the control
+    assert beside.out.startswith("13 texts: ")
+    (reviews / "t.csv").unlink()
     whole = unrolled("data", "table", reviews / "neg", "--out", tmp_path / "n.csv")  # the control: nothing but empty
     assert whole.err == "left out, empty: 1 file (blank.txt)\n"
     (tmp_path / "empty").mkdir()

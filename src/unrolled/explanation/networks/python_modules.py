@@ -228,7 +228,7 @@ def _compared(expected: list[Tensor], found: list[Tensor], replaced: list[nn.Mod
         )
     if not all(each.holds for each in parities):
         raise ParityError(
-            f"a Python module with the weights of the scripted or traced one gives another output, by {gap:.2g}; "
-            "expected rounding: pass the module it was made of"
+            "a Python module with the weights of the scripted, traced or hand-written one gives another output, by "
+            f"{gap:.2g}; expected rounding: pass the module it was made of"
         )
     return ()

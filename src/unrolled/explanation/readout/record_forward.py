@@ -18,7 +18,8 @@ from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.decomposition.eval_mode import UNDER_AUTOCAST, autocast_enabled
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.decomposition.network_cells import Network
-from unrolled.decomposition.open_network import OpenedNetwork, open_network
+from unrolled.decomposition.open_network import PRECISION, OpenedNetwork, open_network
+from unrolled.decomposition.parity import Parity
 from unrolled.errors import ParityError, UsageError, kind_of
 from unrolled.explanation.networks.own_forwards import has_own_forward
 from unrolled.held_forward.replaced_attributes import replaced_attributes
@@ -55,6 +56,13 @@ class RecordedForward:
         substitute = self._results(states)
         with replaced_attributes([(self.rnn, "forward", lambda *_, **__: substitute)]):
             return self.run()
+
+    def ends_in_its_states(self) -> bool:
+        """Tell whether the final states are the states after the last step, as torch.nn's are."""
+        _, final = self._results(self.states)
+        found = cast("tuple[Tensor, ...]", final if isinstance(final, tuple) else (final,))
+        pairs = zip(found, self.final, strict=True)
+        return all(Parity.of(one, own, PRECISION.get(own.dtype, 0.1)).holds for one, own in pairs)
 
     def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, InitialState]:
         """Return states in the form in which the network returns its results."""
@@ -146,7 +154,10 @@ def record_forward(model: nn.Module, rnn: Network, run: Callable[[], object]) ->
                 raise NotOneCallError(str(error)) from error
             raise
     final = call.result[1]
-    return RecordedForward(model, rnn, run, output, opened, final if isinstance(final, tuple) else (final,))
+    recorded = RecordedForward(model, rnn, run, output, opened, final if isinstance(final, tuple) else (final,))
+    if has_own_forward(rnn) and not recorded.ends_in_its_states():
+        raise NotOneCallError("the network's final states are not those after its last step")
+    return recorded
 
 
 def _only_call(calls: Sequence[_Call], rnn: Network) -> _Call:

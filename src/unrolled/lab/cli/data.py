@@ -197,7 +197,8 @@ def write_table(
     check_new(out, force, ".csv")
     found = list(read_text_folder(folder))
     check_not_read(out, [folder / each.name for each in found])
-    if out.resolve().parent in {(folder / each.name).resolve().parent for each in found}:
+    lies_in = out.resolve().parent
+    if lies_in.parent == folder.resolve() or lies_in in {(folder / each.name).resolve().parent for each in found}:
         raise UsageError(f"{out} would lie among the texts, and be read as one the next time; choose another folder")
     texts = [each for each in found if each.text]
     if not texts:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.data.tables.values import number_hint
+from unrolled.lab.data.tables.values import may_have_thousands, number_hint
 
 __all__ = [
     "Padded",
@@ -90,8 +90,9 @@ def _check_numbers(one: Any, number: int) -> None:
 def number_advice(odd: object) -> str:
     """Say what to do with a value that stands where a number is expected."""
     if isinstance(odd, str) and (hint := number_hint(odd)):
-        comma = " (in pandas, read_csv(…, decimal=',') or thousands=',')" if "," in odd else ""
-        return f"{hint}{comma}"
+        ways = ["decimal=','"] if odd.count(",") == 1 else []
+        ways += ["thousands=','"] if may_have_thousands(odd) else []
+        return f"{hint} (in pandas, read_csv with {' or '.join(ways)})" if ways else hint
     return "leave dates out, and give each category a number of 0 or 1"
 
 

@@ -134,3 +134,31 @@ def test_a_text_that_is_the_name_of_the_only_column_is_a_text(tmp_path):
     """The control of headers that come again."""
     path = save(tmp_path, "a.csv", "comment\nno comment\ncomment\n")
     assert read(path)[1] == ["no comment", "comment"]
+
+
+def long(n):
+    """A text without a comma."""
+    return f"this is a rather long text about the film number {n}"
+
+
+def test_rows_that_name_a_column_of_the_training_stay_rows(tmp_path):
+    """A message of the class spam is no header, though the training's labels stood in a column of that name."""
+    rows = "sms,kind\n" + "".join(f"{long(n)},{'spam' if n == 3 else 'ham'}\n" for n in range(30))
+    path = save(tmp_path, "a.csv", rows)
+    reading = Reading(trained_text="message", trained_label="spam")
+    assert len(list(read_texts(path, reading, say=lambda _: None))) == 30
+
+
+def test_columns_may_have_numbers_for_names(tmp_path):
+    path = save(tmp_path, "a.csv", "0,1\n" + "".join(f"{long(n)},{sentiment(n)}\n" for n in range(30)))
+    given = read_files(Classification, [path], reading=Reading(text_column="0", label_column="1"))
+    assert texts(given) == {long(n) for n in range(30)}
+    assert given.labels == ("bad", "good")
+    trained = list(read_texts(path, Reading(trained_text="0", trained_label="1"), say=lambda _: None))
+    assert len(trained) == 30
+
+
+def test_texts_without_labels_are_no_titles_in_a_table_of_two_columns(tmp_path):
+    rows = "Nice,\nBad,\nfoo,pos2\n" + "".join(f"{long(n)},{sentiment(n)}\n" for n in range(9))
+    assert len(list(read_texts(save(tmp_path, "a.csv", rows), Reading(header=False), say=lambda _: None))) == 12
+    assert len(list(read_texts(save(tmp_path, "a.csv", rows), Reading(), say=lambda _: None))) == 12

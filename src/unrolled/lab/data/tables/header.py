@@ -40,7 +40,7 @@ def judge_first(
     names = [field.strip().lower() for field in first]
     if not reading.header:
         return FirstLine.ROW
-    if _known(reading) & set(names) or all(map(is_usual_name, names)):
+    if _known(reading, names) & set(names) or all(map(is_usual_name, names)):
         return FirstLine.HEADER
     if any(name is not None and not name.isdecimal() for name in (reading.text_column, reading.label_column)):
         return FirstLine.HEADER  # a name that is not there is an error of the line that should have it
@@ -65,10 +65,15 @@ def judge_first(
     )
 
 
-def _known(reading: Reading) -> set[str]:
-    """Return the names of columns that the user gave, and those of the training, in lower case."""
-    known = (reading.text_column, reading.label_column, reading.trained_text, reading.trained_label)
-    return {name.lower() for name in known if name is not None and not name.isdecimal()}
+def _known(reading: Reading, names: Sequence[str]) -> set[str]:
+    """Return the names of columns that the user gave, and those of the training, in lower case.
+
+    A number that the user gave is a name only where all columns have numbers for names, as pandas writes them.
+    """
+    numbered = all(name.isdecimal() for name in names)
+    given = {name.lower() for name in (reading.text_column, reading.label_column) if name is not None}
+    trained = {name.lower() for name in (reading.trained_text, reading.trained_label) if name is not None}
+    return trained | {name for name in given if numbered or not name.isdecimal()}
 
 
 def _is_row(first: Sequence[str], below: Sequence[Sequence[str]], valued: Sequence[bool]) -> bool:
@@ -85,26 +90,43 @@ def _is_row(first: Sequence[str], below: Sequence[Sequence[str]], valued: Sequen
 def count_above(head: Sequence[Sequence[str]], quotes: bool, reading: Reading) -> int:
     """Count the lines above the first that may be a header: blank lines, titles, comments.
 
-    A title has one field, which a spreadsheet fills up with empty ones; only above names that are known for sure it may
-    contain the separator.
+    A title has one field, which a spreadsheet fills up with empty ones. Above names that are known it may contain the
+    separator, but looks like no row; above both names that this library documents one line may.
     """
-    surely = next((place for place, fields in enumerate(head) if _names_surely(fields, reading)), None)
-    if surely is not None:
-        return surely
     filled = [place for place, fields in enumerate(head) if any(map(str.strip, fields))]
-    first = filled[0] if filled else 0
-    if not filled or not quotes or is_usual_name(head[first][0]):
+    if not filled:
+        return 0
+    first, usual = filled[0], Counter(len(head[place]) for place in filled).most_common(1)[0][0]
+    surely = next((place for place, fields in enumerate(head) if _names_surely(fields, reading)), None)
+    alike = sum(_is_row_like(fields, usual) for fields in head[:surely])
+    if surely is not None and alike <= int(_documented(head[surely])):
+        return surely
+    if not quotes or is_usual_name(head[first][0]):
         return first
-    usual = Counter(len(head[place]) for place in filled).most_common(1)[0][0]
     below = [place for place in filled if any(map(str.strip, head[place][1:]))]
     if not below or len(head[below[0]]) != usual:
         return first
     filled_up = any(len(fields) > 1 for fields in head[: below[0]])
     every = all(place in below for place in filled if place > below[0])
-    return below[0] if every or not filled_up else first
+    # of two columns, a text without a label looks like a title that is filled up
+    told = any(map(is_usual_name, head[below[0]])) or (usual > 2 and every)
+    return below[0] if told or not filled_up else first
+
+
+def _documented(fields: Sequence[str]) -> bool:
+    """Tell whether a line has both names that this library documents."""
+    names = {field.strip().lower() for field in fields}
+    return bool(TEXTS & names and LABELS & names)
+
+
+def _is_row_like(fields: Sequence[str], usual: int) -> bool:
+    """Tell whether a line has the width of most rows, and more than one field that is not empty."""
+    return len(fields) == usual and sum(bool(field.strip()) for field in fields) > 1
 
 
 def _names_surely(fields: Sequence[str], reading: Reading) -> bool:
-    """Tell whether a line of several fields has both names that this library documents, or a known one."""
-    names = {field.strip().lower() for field in fields}
-    return len(fields) > 1 and bool(_known(reading) & names or (TEXTS & names and LABELS & names))
+    """Tell whether a line of several fields has both names that this library documents, or that of the texts."""
+    names = [field.strip().lower() for field in fields]
+    of_texts = {name.lower() for name in (reading.text_column, reading.trained_text) if name is not None}
+    known = of_texts & _known(reading, names) & set(names)
+    return len(fields) > 1 and (bool(known) or _documented(fields))

@@ -56,7 +56,8 @@ class TextTable:
 
     def is_header(self, cells: Sequence[str]) -> bool:
         """Tell whether a row is the header again, as where files were joined."""
-        return len(self.header) > 1 and tuple(cells) == self.header
+        names, again = ([field.strip().lower() for field in fields] for fields in (self.header, cells))
+        return len(names) > 1 and names == again
 
     def name(self, column: int) -> str:
         """Name a column by its header, or by its number."""

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-__all__ = ["is_date", "is_number", "is_value", "mean_words", "number_hint", "share"]
+__all__ = ["is_date", "is_number", "is_value", "may_have_thousands", "mean_words", "number_hint", "share"]
 
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ].*)?")
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
@@ -30,7 +30,7 @@ def is_number(field: str) -> bool:
 
 def number_hint(field: str) -> str:
     """Say how a number with a comma or a sign of a unit is written; empty for a field that is none."""
-    bare = "".join(letter for letter in field if letter not in "%‰" and unicodedata.category(letter) != "Sc").strip()
+    bare = _without_signs(field)
     signs = "" if bare == field.strip() else "without the sign, "
     plain, point = bare.replace(",", ""), bare.replace(",", ".")
     if _THOUSANDS.fullmatch(bare):
@@ -40,6 +40,15 @@ def number_hint(field: str) -> str:
     if "," in bare and is_number(bare):
         return f"write it {signs}with a point, {point}"
     return f"write it {signs}{bare}" if signs and is_number(bare) else ""
+
+
+def may_have_thousands(field: str) -> bool:
+    """Tell whether a comma of a number may separate thousands: three digits follow it."""
+    return "," in field and bool(_THOUSANDS.fullmatch(_without_signs(field)))
+
+
+def _without_signs(field: str) -> str:
+    return "".join(letter for letter in field if letter not in "%‰" and unicodedata.category(letter) != "Sc").strip()
 
 
 def is_value(field: str) -> bool:

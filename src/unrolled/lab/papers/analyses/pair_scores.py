@@ -60,7 +60,8 @@ def _beyond_parts(phrases: Tensor) -> Tensor:
 def _spans(explained: Explained) -> tuple[Tensor, Tensor, Tensor]:
     """List the phrases of all texts: text, first word and last word."""
     time = explained.tokens.shape[1]
-    return torch.ones(len(explained.tokens), time, time).triu().nonzero().unbind(dim=1)
+    text, first, last = torch.ones(len(explained.tokens), time, time).triu().nonzero().unbind(dim=1)
+    return text, first, last
 
 
 @torch.no_grad()
