@@ -187,3 +187,5 @@ def test_the_penn_treebank(data_folder):
     two, three = (NGramLanguageModel(order).fit(corpus.train).perplexity(corpus.test) for order in (2, 3))
     assert two == pytest.approx(186.47, abs=0.01)
     assert three == pytest.approx(154.34, abs=0.01)
+    modified = NGramLanguageModel(3, "modified kneser-ney").fit(corpus.train)
+    assert modified.perplexity(corpus.test) == pytest.approx(148.39, abs=0.01)

@@ -104,8 +104,8 @@ def test_networks_are_those_of_the_language_models(scale):
 
 
 @pytest.mark.data
-def test_all_words_are_words_of_the_treebank():
-    known = {word for line in load_dataset("ptb", Words).train for word in line}
+def test_all_words_are_words_of_the_treebank(data_folder):
+    known = {word for line in load_dataset("ptb", Words, data_folder).train for word in line}
     used = {word for pair in (*GARDEN_PATHS, *CHOICES, *TEXTS) for part in pair[1:] for word in part.split()}
     assert used <= known
     assert "trophy" not in known
