@@ -124,6 +124,14 @@ def test_labels_that_differ_in_case_alone_are_told(tmp_path):
     assert read_files(Classification, [save(tmp_path, "b.tsv", path.read_text().lower())]).notes == ()
 
 
+def test_labels_that_look_the_same_are_told(tmp_path):
+    labels = ("caf\u00e9", "cafe\u0301", "pos", "pos\u200b", "neg")
+    path = save(tmp_path, "a.tsv", "".join(f"{review(n)}\t{labels[n % 5]}\n" for n in range(60)))
+    (said,) = read_files(Classification, [path]).notes
+    same = r"'cafe\u0301' and 'caf\xe9', 'pos' and 'pos\u200b'"
+    assert said == f"{path}: labels that look the same are different labels: {same}"
+
+
 def test_labels_that_are_the_same_number_are_told(tmp_path):
     labels = ("0", "0.0", "1", "1.0", "nan", "inf")
     path = save(tmp_path, "a.tsv", "".join(f"{review(n)}\t{labels[n % 6]}\n" for n in range(60)))

@@ -7,6 +7,7 @@ A format derives from :class:`RowFormat` if its files are independent examples, 
 from __future__ import annotations
 
 import math
+import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -217,12 +218,14 @@ class RowFormat(Format, Generic[R]):
         alike: dict[str, Callable[[str], object]] = {
             "that differ in their case alone": str.casefold,
             "that are the same number": _number_or_itself,
+            "that look the same": _as_it_looks,
         }
         for said, form in alike.items():
             same: dict[object, set[str]] = {}
             for label in found:
                 same.setdefault(form(label), set()).add(label)
-            pairs = sorted(" and ".join(sorted(labels)) for labels in same.values() if len(labels) > 1)
+            shown_as = ascii if form is _as_it_looks else str
+            pairs = sorted(" and ".join(map(shown_as, sorted(each))) for each in same.values() if len(each) > 1)
             if pairs:
                 more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
                 shown = ", ".join(pairs[:_SHOWN]) + more
@@ -236,6 +239,11 @@ class RowFormat(Format, Generic[R]):
             self.notes.append(
                 f"{train[0].path}: labels that may stand for a missing one are learned as labels: {shown}"
             )
+
+
+def _as_it_looks(label: str) -> str:
+    """Compose accents that are characters of their own, and leave out characters that nobody sees."""
+    return "".join(c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
 
 
 def _if_numbers(labels: Iterable[Hashable]) -> str:
