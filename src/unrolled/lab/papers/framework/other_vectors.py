@@ -16,8 +16,8 @@ __all__ = ["begin_with"]
 def begin_with(experiments: Iterable[Experiment], file: str, folder: Path | None = None) -> list[Experiment]:
     """Replace the word vectors of those experiments that begin with pretrained ones; leave out the others.
 
-    A trial's settings name the file and the size of its vectors, so its key is another than with the item's own, and
-    its result stands beside that one.
+    A trial's settings name the file and the size of its vectors. So its key differs from that of the item's own trial,
+    and both results are kept.
 
     Args:
         experiments: as they are.
