@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,33 @@ def test_every_result_belongs_to_a_listed_trial_or_is_marked_as_history(path):
             f'{record["label"]}, scale {key[0]}: the experiment lists no such trial; list it, or add "history": true'
         )
     assert path.read_text().count("\n") == len(ResultStore(RESULTS).records(experiment.name))  # no trial twice
+
+
+@pytest.fixture(scope="module")
+def history():
+    """The commits that lead to this one, in twelve digits."""
+    try:
+        told = subprocess.run(
+            ["git", "rev-list", "HEAD"], cwd=RESULTS, capture_output=True, text=True, check=True, timeout=60
+        )
+        shallow = subprocess.run(
+            ["git", "rev-parse", "--is-shallow-repository"], cwd=RESULTS, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not in a git checkout")
+    if shallow.stdout.strip() == "true":
+        pytest.skip("a shallow clone has no history")
+    return {commit[:12] for commit in told.stdout.split()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_result_names_its_command_machine_time_and_a_commit_of_the_history(path, history):
+    for record in ResultStore(RESULTS).records(f"{path.parent.name}/{path.stem}").values():
+        named = {record["versions"].get(name, "").rstrip("+") for name in ("commit", "recorded")}
+        assert named & history, f"{record['label']} names no commit of the history"
+        assert record["command"].startswith("unrolled ")
+        assert record["machine"]
+        assert record["seconds"] >= 0
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS.names())

@@ -81,7 +81,8 @@ class Result:
     command: str
     machine: str
     versions: Mapping[str, str]
-    """Of Python and the packages; ``commit`` is that of this code."""
+    """Of Python and the packages. ``commit`` is that of the code; where it is not known, or not part of the history,
+    ``recorded`` is the commit that added the result, whose code may be later than what ran."""
 
     def __getitem__(self, name: str) -> Any:
         """Return one of the values."""

@@ -179,7 +179,10 @@ def _provenance(run: _Run) -> str:
     """State commands, trials, seeds, hours, days, machines and versions."""
     results = run.results
     days = sorted({result.when for result in results})
-    commits = {result.versions["commit"] for result in results if "commit" in result.versions}
+    commits, recorded = (
+        sorted({result.versions[name] for result in results if name in result.versions})
+        for name in ("commit", "recorded")
+    )
     rows = {
         "command": ", ".join(f"`{each}`" for each in dict.fromkeys(result.command for result in results)),
         "trials": f"{run.trials}, {run.seeds} seed(s)",
@@ -187,7 +190,8 @@ def _provenance(run: _Run) -> str:
         "when": days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
         "machine": "; ".join(dict.fromkeys(result.machine for result in results)),
         "versions": ", ".join(dict.fromkeys(f"torch {result.versions.get('torch', '?')}" for result in results)),
-        **({"commit": ", ".join(sorted(commits))} if commits else {}),
+        **({"commit": ", ".join(commits)} if commits else {}),
+        **({"recorded by commit": ", ".join(recorded)} if recorded else {}),
     }
     return markdown_table(("", "how it was run"), [list(row) for row in rows.items()]).replace("---:", "---")
 
