@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from unrolled.errors import DivergedError
+from unrolled.lab.papers.framework import trial_training
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.trial_training import train_and_measure, train_model, train_once
@@ -27,6 +28,23 @@ def test_what_one_trial_trained_another_opens(tmp_path):
     assert again.metrics == first.metrics
     for name, weight in first.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name])
+
+
+@pytest.mark.parametrize(("seconds", "lines"), [(25.0, 2), (1.0, 0)])
+def test_within_an_epoch_there_is_a_line_a_minute(tmp_path, monkeypatch, seconds, lines):
+    now = [0.0]
+
+    def clock():
+        now[0] += seconds / 2  # a step asks once, and a line asks again
+        return now[0]
+
+    monkeypatch.setattr(trial_training.time, "monotonic", clock)
+    said = []
+    train_model(make_setup(tmp_path, "one", said), "classify", topics(), SMALL, {**SHORT, "batch": 4})
+    within = [line for line in said if "batch" in line]
+    assert len(within) >= lines
+    assert bool(within) == bool(lines)
+    assert all(line.startswith("epoch 1  loss ") for line in said)
 
 
 def test_another_seed_size_or_corpus_is_another_network(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from unrolled.errors import DivergedError
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.tasks import TASKS
-from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch
+from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
@@ -32,17 +33,31 @@ __all__ = [
 ]
 
 
-class _EpochLog(Callback):
-    """Logs one line an epoch."""
+_EVERY = 60.0
+"""Seconds between two lines within an epoch: a log that stands still looks like a process that hangs."""
+
+
+class _TrainingLog(Callback):
+    """Logs one line an epoch, and one a minute within an epoch."""
 
     def __init__(self, setup: TrialSetup) -> None:
         self.setup = setup
+        self._said = time.monotonic()
+
+    def on_step(self, step: Step) -> None:
+        """Log how far the epoch is, once a minute."""
+        if time.monotonic() - self._said >= _EVERY:
+            self._log(f"epoch {step.epoch}  loss {step.loss:.4f}  batch {step.done:,}/{step.total:,}")
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Log the losses and whether the epoch is the best so far."""
         dev = "  ".join(f"{name} {value:.4f}" for name, value in epoch.dev.items())
         mark = "  best so far" if epoch is best else ""
-        self.setup.log(f"epoch {epoch.number}  loss {epoch.loss:.4f}  dev {dev}  {seconds:.0f} s{mark}")
+        self._log(f"epoch {epoch.number}  loss {epoch.loss:.4f}  dev {dev}  {seconds:.0f} s{mark}")
+
+    def _log(self, line: str) -> None:
+        self._said = time.monotonic()
+        self.setup.log(line)
 
 
 def train_model(
@@ -73,7 +88,7 @@ def train_task(
     setup: TrialSetup, task: Task[Any, Any], corpus: Corpus[Any], training: Mapping[str, Any], *, name: str = "run"
 ) -> Run:
     """Train a model as :func:`train_model` does, for a task that need not be a member of ``unrolled.lab.tasks``."""
-    folder, callback = setup.folder / name, CallbackList(*filter(None, (_EpochLog(setup), setup.listener)))
+    folder, callback = setup.folder / name, CallbackList(*filter(None, (_TrainingLog(setup), setup.listener)))
     if folder.exists():
         return resume(folder, corpus, task_class=type(task), callback=callback)
     settings = TrainingSettings(**training)
