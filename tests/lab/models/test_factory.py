@@ -111,14 +111,26 @@ def test_an_encoder_has_the_options_of_its_class_and_no_others():
         make_encoder(EncoderSettings(encoder="mvm_g", options={"num_layers": 2}), 3)
     with pytest.raises(UsageError, match="mm has no options; remove the option 'window'"):
         make_encoder(EncoderSettings(encoder="mm", options={"window": 2}), 4)
-    with pytest.raises(UsageError, match="gru has no options; remove the option 'choices'"):
+    with pytest.raises(UsageError, match="unknown option of gru 'choices'; expected one of: bias"):
         make_encoder(EncoderSettings(encoder="gru", options={"choices": 2}), 3)
     assert make_encoder(EncoderSettings(encoder="rnn", options={"nonlinearity": "relu"}), 3).nonlinearity == "relu"
+
+
+@pytest.mark.parametrize("name", sorted({"rnn", "gru", "lstm", *CELLS.names()} - {"dyck", "memorising"}))
+def test_a_recurrent_encoder_has_no_biases_if_so_chosen(name):
+    settings = EncoderSettings(encoder=name, hidden=4, bidirectional=True, options={"bias": False})
+    without, plain = make_encoder(settings, 3), make_encoder(settings.model_copy(update={"options": {}}), 3)
+    assert not [key for key, _ in without.named_parameters() if "bias" in key]
+    assert [key for key, _ in plain.named_parameters() if "bias" in key]
+    states, _ = without(torch.zeros(2, 5, 3))
+    assert torch.equal(states, torch.zeros(2, 5, 8))
 
 
 @pytest.mark.parametrize(
     ("encoder", "options", "message"),
     [
+        ("gru", {"bias": "none"}, "^bias is 'none'; expected true or false$"),
+        ("mvma_g", {"bias": 1}, "^bias is 1; expected true or false$"),
         ("rnn", {"nonlinearity": "rleu"}, "^unknown nonlinearity 'rleu'; did you mean 'relu'"),
         ("rnn", {"nonlinearity": 3}, "^unknown nonlinearity '3'; expected one of: relu, tanh$"),
         ("transformer", {"dropout": 2}, "^dropout is 2; expected a number from 0 to below 1$"),

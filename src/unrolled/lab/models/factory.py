@@ -89,7 +89,7 @@ def _make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
     name, hidden, layers = settings.encoder, settings.hidden, settings.layers
     between = settings.dropout if layers > 1 else 0.0  # torch warns about dropout between layers of one layer
     if name in _TORCH:
-        _check_options(settings, ("nonlinearity",) if name == "rnn" else ())
+        _check_options(settings, ("bias", "nonlinearity") if name == "rnn" else ("bias",))
         options: dict[str, Any] = dict(settings.options)
         if options.get("nonlinearity", "tanh") not in _NONLINEARITIES:
             raise UnknownNameError("nonlinearity", str(options["nonlinearity"]), _NONLINEARITIES)
@@ -139,6 +139,8 @@ def _check_options(settings: EncoderSettings, known: Iterable[str]) -> None:
             if not names:
                 raise UsageError(f"{settings.encoder} has no options; remove the option {key!r}")
             raise UnknownNameError(f"option of {settings.encoder}", key, names)
+    if not isinstance(settings.options.get("bias", True), bool):
+        raise UsageError(f"bias is {settings.options['bias']!r}; expected true or false")
 
 
 def make_embedding_and_encoder(

@@ -118,6 +118,7 @@ class Approximation(Experiment):
         made_up = chosen["corpus"] == "made-up"
         corpus = negation((64, 16, 16)) if made_up else load_cached(chosen["corpus"], Classification, setup.data)
         model = {"hidden": chosen["hidden"], "embedding": chosen["hidden"], **{name: chosen[name] for name in _DROPOUT}}
+        model["options"] = {name: chosen[name] for name in ("bias",) if name in chosen}
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
         run = train_model(setup, "classify", corpus, {"encoder": _ENCODERS[chosen["kind"]], **model}, training)
         split = cast("EncodedTexts", run.task.encode(corpus.test))

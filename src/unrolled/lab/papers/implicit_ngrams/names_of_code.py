@@ -99,8 +99,8 @@ class EntitiesOfCode(Experiment):
         corpus = entities(_SMALL) if "made_up" in chosen else load_cached("conll2003", Tagging, setup.data)
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
         model["encoder"] = _MODELS[chosen["model"]]
-        model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
-        training = {name: chosen[name] for name in ("epochs", *_TRAINING, "seed")}
+        model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
+        training = {name: chosen[name] for name in ("epochs", *_TRAINING, "spectral", "seed") if name in chosen}
         kind = NamesByPlace if "window" in chosen else NamesOfCode
         return train_and_measure(setup, kind.name, corpus, model, training, train_with=train_as(kind))
 

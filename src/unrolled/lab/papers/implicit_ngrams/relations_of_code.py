@@ -96,8 +96,9 @@ class RelationsOfCode(Experiment):
         corpus = relations(_SMALL) if "made_up" in chosen else load_cached("semeval2010", Relations, setup.data)
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
         model["encoder"] = _MODELS[chosen["model"]]
-        model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
-        training = {name: chosen[name] for name in ("epochs", "batch", *_TRAINING, "seed")}
+        model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
+        learned = ("epochs", "batch", *_TRAINING, "spectral", "seed")
+        training = {name: chosen[name] for name in learned if name in chosen}
         return train_and_measure(setup, AllClasses.name, corpus, model, training, train_with=train_as(AllClasses))
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

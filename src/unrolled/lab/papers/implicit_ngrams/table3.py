@@ -108,7 +108,7 @@ _SIZES: dict[Scale, dict[str, int]] = {
 # normalised the spectrum of recurrent weights; ours are torch's own networks, without it. Their code:
 # github.com/richardsun-voyager/inibr.
 _TRAINING: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.01, "clip": 1.0}
-_LEARNED = ("epochs", "patience", "batch", *_TRAINING, "seed")
+_LEARNED = ("epochs", "patience", "batch", *_TRAINING, "spectral", "seed")
 _DROPOUT = {"dropout": 0.5, "word_dropout": 0.1}
 _SHARED = ("sst2", "ag_news_extended")
 """Corpora whose networks are stored, because the items of the figures open them too."""
@@ -157,7 +157,7 @@ class SentimentAndTopics(Experiment):
             "hidden": size,
             "embedding": size,
             "pooling": "mean" if chosen["model"] == "Transformer" else "last",  # as the authors' Transformer
-            "options": {"window": chosen["window"]} if "window" in chosen else {},
+            "options": {name: chosen[name] for name in ("window", "bias") if name in chosen},
             **{name: chosen[name] for name in _DROPOUT},
         }
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
