@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from unrolled.lab.papers.analyses.faithfulness_scores import (
-    by_seed,
     difference,
     measured,
     networks_of,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "choice_table",
     "comparison_table",
     "draw_differences",
     "measured_methods",
@@ -56,45 +54,18 @@ def score_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     return Table(title, ("method", *networks), rows)
 
 
-def comparison_table(results: Sequence[Result], method: str, rivals: Sequence[str], which: str = "") -> Table:
+def comparison_table(
+    results: Sequence[Result], method: str, rivals: Sequence[str], which: str = "", split: str = "test"
+) -> Table:
     """Tabulate what a method scores less what its rivals score."""
     networks = networks_of(results)
-    rivals = measured_methods(results, rivals)
+    found = {rival: [difference(results, network, method, rival, split) for network in networks] for rival in rivals}
+    shown = [rival for rival in rivals if any(found[rival])]
     rows = [
-        (each, *(show_difference(difference(results, each, method, rival)) for rival in rivals)) for each in networks
+        (network, *(show_difference(found[rival][place]) for rival in shown)) for place, network in enumerate(networks)
     ]
     title = f"Score of {method} less that of another method{which}, with 95% intervals"
-    return Table(title, ("network", *(f"less {rival}" for rival in rivals)), rows)
-
-
-def choice_table(results: Sequence[Result], candidates: Sequence[str]) -> Table | None:
-    """Choose the candidate with the highest score on dev texts, and compare it with secant on test texts.
-
-    The results are those of seed 0, the only one of which dev texts are explained. None where there are none.
-    """
-    rows: list[Sequence[str | Number]] = []
-    gains = []
-    for network in networks_of(results):
-        dev, test = (
-            {m: found[0] for m in candidates if (found := by_seed(results, network, m, split))}
-            for split in ("dev", "test")
-        )
-        best, top = (max(found, key=lambda m: fmean(found[m]["scores"]), default=None) for found in (dev, test))
-        gain = difference(results, network, best, "secant") if best else None
-        if best is None or top is None or gain is None:
-            continue
-        gains.append(gain[0])
-        rows.append((network, best, show_difference(gain), top, f"{sum(each['cost'] for each in dev.values()):.0f}"))
-    if not rows:
-        return None
-    rows.append(("mean", MISSING, f"{fmean(gains):+.3f}", MISSING, MISSING))
-    return Table(
-        "Choosing the expansion by its score on dev texts without labels: what the choice gains over secant on "
-        "test texts; one training; time: processor time of the choice, in that of one forward and one backward pass "
-        "over these texts, deletions not counted",
-        ("network", "chosen on dev", "gain on test", "best on test", "time"),
-        rows,
-    )
+    return Table(title, ("network", *(f"less {rival}" for rival in shown)), rows)
 
 
 def measures_table(results: Sequence[Result], methods: Sequence[str]) -> Table:

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.errors import ConvergenceError, UsageError
 from unrolled.lab.papers.analyses.explained_texts import batch_texts
-from unrolled.lab.papers.analyses.faithfulness_choices import chosen_table
+from unrolled.lab.papers.analyses.faithfulness_choices import choice_table
 from unrolled.lab.papers.analyses.faithfulness_measures import measure_method, time_gradient
 from unrolled.lab.papers.analyses.faithfulness_scores import difference
 from unrolled.lab.papers.analyses.faithfulness_sizes import (
@@ -46,7 +46,6 @@ from unrolled.lab.papers.analyses.faithfulness_sizes import (
     missing_table,
 )
 from unrolled.lab.papers.analyses.faithfulness_tables import (
-    choice_table,
     comparison_table,
     draw_differences,
     measured_methods,
@@ -98,7 +97,7 @@ _EXPANDED = ("Yelp, GRU both ways, last", "SST-2, LSTM, last", "SST-2, GRU, last
 _SIZED = (*_EXPANDED, "IMDB, LSTM, mean")
 """The networks that train in a few minutes; of IMDB one, since its texts are the longest."""
 _CANDIDATES = ("secant", "shares", "operating", "gates", "mean(operating, path)", "account", "account, shares")
-"""What a choice by the model's own behaviour chooses among."""
+"""Those of the first expansions that are measured on dev texts of all networks."""
 _COMPARED = 8
 """The first networks, on which the default is compared with path and with integrated gradients."""
 _NETWORKS = (
@@ -188,7 +187,7 @@ class Faithfulness(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Tabulate scores by network, the comparisons of the default, the choice by behaviour, and all measures."""
+        """Tabulate scores by network, the comparisons of the default, all measures, and the choice by behaviour."""
         name = "ours-faithfulness"
         further = [*_sizes_tables(_of(results, "sizes")), *_choices_tables(_of(results, "further expansions"))]
         results = _of(results, *_FAMILIES)
@@ -252,8 +251,10 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
         yield comparison_table(results, "secant", _RIVALS)
         yield comparison_table(results, "shares", _PEERS)
     first = [result for result in results if result.trial.settings["seed"] == 0]
-    if choice := choice_table(first, _CANDIDATES):
-        yield choice
+    dev = [result for result in first if result.trial.settings["split"] == "dev"]
+    if dev:
+        rivals = [each for each in _CANDIDATES if each != "shares"]
+        yield comparison_table(dev, "shares", rivals, " on dev texts of the first training", "dev")
     if methods := measured_methods(first, _METHODS):
         yield measures_table(first, methods)
     yield networks_table(results)
@@ -279,6 +280,8 @@ def _choices_tables(results: Sequence[Result]) -> Iterator[Table]:
         some = [result for result in results if result.trial.settings["split"] == split]
         if some:
             yield mean_table(some, methods, f"All expansions, {split} texts", split)
-    for what, candidates, rivals in (("p of shares", _PS, ("shares", "secant")), ("Expansion", _EXACT, _OURS)):
-        if chosen := chosen_table(results, candidates, rivals, what):
-            yield chosen
+    tested = [result for result in results if result.trial.settings["split"] == "test"]
+    if tested:
+        yield against_table(tested, "shares(1)", [each for each in _EXACT if each != "shares(1)"])
+    if choice := choice_table(results, _EXACT, (*_OURS, "shares(1)")):
+        yield choice
