@@ -120,17 +120,17 @@ def networks_table(results: Sequence[Result]) -> Table:
 def draw_differences(results: Sequence[Result], methods: Sequence[str]) -> Figure:
     """Draw what each method scores less what the default scores, a line for each network."""
     networks = networks_of(results)
-    figure, (panel,) = grid(1, 1, width=8.0, height=0.5 * len(networks) + 1.6)
+    figure, (panel,) = grid(1, 1, width=8.0, height=0.6 * len(networks) + 1.6)
     for number, method in enumerate(methods):
         points = [
-            (place + 0.08 * (number - 3), found)
+            (place + 0.13 * (number - (len(methods) - 1) / 2), found)
             for place, network in enumerate(networks)
             if (found := difference(results, network, method, "secant"))
         ]
         if points:
             heights, values = [height for height, _ in points], [found[0] for _, found in points]
             spread = [[abs(found[0] - found[end]) for _, found in points] for end in (1, 2)]
-            style = {"color": COLOURS[number], "marker": MARKERS[number], "linestyle": "none"}
+            style = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4, "linestyle": "none"}
             # the stubs give every further option the type of one of them
             panel.errorbar(values, heights, xerr=spread, label=method, **style)  # type: ignore[arg-type]
     panel.axvline(0, color="#888888", linewidth=1)

@@ -265,9 +265,9 @@ def _draw(results: Sequence[Result]) -> Figure:
         }
         kept = [method for method in _METHODS if all(line[method] is not None for line in lines.values())]
         heights = list(range(len(kept)))
-        for colour, marker, (measure, line) in zip(COLOURS, "os", lines.items(), strict=False):
+        for colour, marker, apart, (measure, line) in zip(COLOURS, "os", (-0.1, 0.1), lines.items(), strict=False):
             shares = [float(line[method] or 0) for method in kept]
-            panel.plot(shares, heights, marker, color=colour, label=f"the {measure}")
+            panel.plot(shares, [height + apart for height in heights], marker, color=colour, label=f"the {measure}")
         panel.set_yticks(heights, kept)
         panel.invert_yaxis()
         if drawn := [result for group in groups.values() for result in group]:
