@@ -167,6 +167,18 @@ def test_a_method_that_some_networks_lack_is_compared_on_the_others_and_has_a_re
     assert not [table for table in Faithfulness().report(faithful(scores), "cpu").tables if "dash" in table.title]
 
 
+def test_each_training_by_itself_says_where_the_default_is_below():
+    """In the second training alone path scores .2 more, on every network; in the mean of the three .2 / 3 more."""
+    later = faithful(lambda *_: None, lambda seed, method: 0.2 * (seed == 1 and method == "path"))
+    rows = [row for row in table_of(later, "Of 8 networks").cells() if row[0] == "path"]
+    assert [row[1:5] for row in rows] == [
+        ["0", "0", "8", "0"], ["1", "0", "0", "8"], ["2", "0", "8", "0"], ["mean", "0", "0", "8"],
+    ]  # fmt: skip
+    assert rows[1][5].startswith(f"{COMPARED[0]}: -0.200; ")
+    assert rows[3][5].startswith(f"{COMPARED[0]}: -0.067; ")
+    assert rows[0][5] == "–"
+
+
 def test_an_expansion_is_chosen_on_dev_and_judged_on_test():
     """On one network dev prefers p = 1/2, on the others the default p; test says the opposite of dev."""
 

@@ -29,6 +29,7 @@ __all__ = [
     "measures_table",
     "networks_table",
     "score_table",
+    "training_table",
 ]
 
 
@@ -66,6 +67,26 @@ def comparison_table(
     ]
     title = f"Score of {method} less that of another method{which}, with 95% intervals"
     return Table(title, ("network", *(f"less {rival}" for rival in shown)), rows)
+
+
+def training_table(results: Sequence[Result], method: str, rivals: Sequence[str], networks: Sequence[str]) -> Table:
+    """Count for each training by itself, and for their mean, the networks on which a method is above its rivals."""
+    seeds = sorted({result.trial.settings["seed"] for result in results})
+    rows: list[Sequence[str | Number]] = []
+    for rival in rivals:
+        for name, which in (*((f"{seed}", [seed]) for seed in seeds), ("mean", seeds)):
+            some = [result for result in results if result.trial.settings["seed"] in which]
+            found = {n: each for n in networks if (each := difference(some, n, method, rival))}
+            above = [n for n, (_, low, _) in found.items() if low > 0]
+            below = {n: mean for n, (mean, _, high) in found.items() if high < 0}
+            listed = "; ".join(f"{n}: {mean:+.3f}" for n, mean in below.items())
+            level = len(found) - len(above) - len(below)
+            rows.append((rival, name, f"{len(above)}", f"{level}", f"{len(below)}", listed or MISSING))
+    title = (
+        f"Of {len(networks)} networks, those on which {method} is above, level with or below another method by the 95% "
+        "intervals, for each training alone and for their mean"
+    )
+    return Table(title, ("less", "seed", "above", "level", "below", "where below"), rows)
 
 
 def measures_table(results: Sequence[Result], methods: Sequence[str]) -> Table:

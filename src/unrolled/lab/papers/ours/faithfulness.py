@@ -52,6 +52,7 @@ from unrolled.lab.papers.analyses.faithfulness_tables import (
     measures_table,
     networks_table,
     score_table,
+    training_table,
 )
 from unrolled.lab.papers.analyses.text_classifiers import KINDS, OVER_TRAINED, SMOKE_NETWORKS, draw_texts, learn, read
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
@@ -251,6 +252,8 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
         yield score_table(results, methods)
         yield comparison_table(results, "secant", _RIVALS)
         yield comparison_table(results, "shares", _PEERS)
+    if len({result.trial.settings["seed"] for result in results}) > 1:
+        yield training_table(results, "secant", ("path", _IG), _NETWORKS[:_COMPARED])
     first = [result for result in results if result.trial.settings["seed"] == 0]
     dev = [result for result in first if result.trial.settings["split"] == "dev"]
     if dev:
