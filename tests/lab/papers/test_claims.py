@@ -2,6 +2,9 @@
 
 import pytest
 
+from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON
+from unrolled.lab.papers.cs224d_notes_4.gradients import Gradients
+from unrolled.lab.papers.cs577_lecture_5.cells import InterpretableUnits
 from unrolled.lab.papers.framework.experiment import Result
 from unrolled.lab.papers.implicit_ngrams.triangle import TriangleOfScores
 from unrolled.lab.papers.implicit_ngrams.tsne import MapOfContexts
@@ -71,3 +74,43 @@ def scored(*right):
 def test_words_and_bigrams_are_each_compared_with_the_better_of_longer_ngrams(named, right):
     assert holds(NgramScores(), scored(9, 5, 4, 5), named) == {True}
     assert holds(NgramScores(), scored(*right), named) == {False}
+
+
+def norms(of):
+    """Norms of the Jacobian before training, by cell; all keep their bounds, and none diverges."""
+    return lambda settings: {
+        "before": {"jacobian": [1.0, of.get(settings["cell"], 1e-9)], "kept": True},
+        "after": None,
+        "diverged": None,
+    }
+
+
+def test_both_remedies_against_vanishing_are_checked_the_identity_and_the_rectifier():
+    like = {"tanh, identity": 1e-2, "relu, identity": 1.0, "sigmoid": 1e-20}
+    assert holds(Gradients(), norms(like), "larger norm") == {True}
+    assert holds(Gradients(), norms({**like, "relu": 1e-30}), "relu has a larger norm before training than sig") == {
+        False
+    }
+
+
+def units(clear):
+    """Units of trained networks have a correlation of .9 with the properties that are ``clear``, the others of .4."""
+
+    def values(settings):
+        names = PYTHON if settings["text"] == "python" else PROSE
+        found = {
+            name: {"correlation": (0.9 if name in clear else 0.4) if settings["trained"] else 0.3} for name in names
+        }
+        return {"found": found, "clear": 0.1}
+
+    return values
+
+
+def test_a_unit_is_asked_for_where_the_lecture_shows_one_and_either_depth_is_a_depth():
+    """That a unit follows strings alone, or the position in a line of code, is no claim of the lecture."""
+    ours = {"inside a string", "inside a comment"}
+    assert holds(InterpretableUnits(), units(ours), "a unit detects") == {False}
+    shown = {"inside a string or comment", "inside an if", "position in line", "inside quotes"}
+    for depth in ("bracket depth", "block depth"):
+        assert holds(InterpretableUnits(), units({*shown, depth}), "a unit detects") == {True}
+    assert holds(InterpretableUnits(), units(shown), "depth") == {False}

@@ -113,17 +113,6 @@ def test_methods_are_compared_on_the_trainings_that_both_have():
     assert difference(apart, COMPARED[0], "secant", "integrated gradients, 32") is None
 
 
-def test_a_choice_by_behaviour_looks_at_dev_and_is_judged_on_test():
-    def scores(_, method, split):
-        return {("gates", "dev"): 0.9, ("gates", "test"): 0.3}.get((method, split))
-
-    tables = Faithfulness().report(faithful(scores), "cpu").tables
-    (choice,) = (table for table in tables if table.title.startswith("Choosing"))
-    rows = choice.cells()
-    assert {row[1] for row in rows[:-1]} == {"gates"}
-    assert all(row[2].startswith("-0.200") for row in rows)
-
-
 def family(results, name):
     return [result for result in results if result.trial.settings["family"] == name]
 
@@ -178,18 +167,63 @@ def test_a_method_that_some_networks_lack_is_compared_on_the_others_and_has_a_re
     assert not [table for table in Faithfulness().report(faithful(scores), "cpu").tables if "dash" in table.title]
 
 
-def test_p_is_chosen_on_dev_and_judged_on_test():
-    """On one network dev prefers 1/2, on the others the default; test says the opposite of dev."""
+def test_each_training_by_itself_says_where_the_default_is_below():
+    """In the second training alone path scores .2 more, on every network; in the mean of the three .2 / 3 more."""
+    later = faithful(lambda *_: None, lambda seed, method: 0.2 * (seed == 1 and method == "path"))
+    rows = [row for row in table_of(later, "Of 8 networks").cells() if row[0] == "path"]
+    assert [row[1:5] for row in rows] == [
+        ["0", "0", "8", "0"], ["1", "0", "0", "8"], ["2", "0", "8", "0"], ["mean", "0", "0", "8"],
+    ]  # fmt: skip
+    assert rows[1][5].startswith(f"{COMPARED[0]}: -0.200; ")
+    assert rows[3][5].startswith(f"{COMPARED[0]}: -0.067; ")
+    assert rows[0][5] == "–"
+
+
+def test_an_expansion_is_chosen_on_dev_and_judged_on_test():
+    """On one network dev prefers p = 1/2, on the others the default p; test says the opposite of dev."""
 
     def scores(network, method, split):
         at = {"shares(0.5)": 0.9 if network == COMPARED[0] else 0.2, "shares": 0.7}.get(method)
         return at if split == "dev" else {"shares(0.5)": 0.3}.get(method)
 
-    rows = table_of(faithful(scores), "p of shares").cells()
-    assert [row[1] for row in rows] == ["shares(0.5)"] + ["shares"] * (len(rows) - 1)
-    assert rows[0][2].startswith("-0.200")
-    assert rows[-1][0] == "all of them, by the mean"
-    assert all(row[2] == "+0.000 (+0.000 to +0.000)" for row in rows[1:])
+    rows = table_of(faithful(scores), "Choosing").cells()
+    *single, each, one = rows
+    assert [row[1] for row in single] == ["shares(0.5)"] + ["shares"] * (len(single) - 1)
+    assert single[0][2] != "shares(0.5)"
+    assert single[0][3] == "-0.200 (-0.200 to -0.200)"
+    assert all(row[3] == "+0.000 (+0.000 to +0.000)" for row in single[1:])
+    assert each[3] == "-0.050 (-0.050 to -0.050)"  # the mean over four networks
+    assert one[:2] == ["one for all, by the mean", "shares"]
+
+
+def test_every_choice_is_made_among_the_same_candidates():
+    """What is no candidate is not chosen, however high it scores; what one network lacks is not chosen for all."""
+    results = faithful(
+        lambda _, method, __: {"zero": 0.95, "gates": 0.9}.get(method),
+        without=lambda network, method: (network, method) == (COMPARED[0], "gates"),
+    )
+    chosen = [row[1] for row in table_of(results, "Choosing among").cells()]
+    assert "gates" not in (chosen[0], chosen[-1])
+    assert set(chosen[1:4]) == {"gates"}
+    assert sum(table.title.startswith("Choosing") for table in Faithfulness().report(results, "cpu").tables) == 1
+
+
+@pytest.mark.parametrize(("other", "same"), [("SST-2, GRU, last", True), ("Yelp, GRU both ways, last", False)])
+def test_networks_that_explain_the_same_texts_get_the_same_resamples(other, same):
+    """What one network scores more on a text the other scores less there: over both, no resample differs from 0."""
+    pair, results = ("SST-2, LSTM, last", other), []
+    for each in family(faithful(lambda *_: None), "sizes"):
+        if (network := each.trial.settings["network"]) in pair:
+            sign = 1 if network == pair[0] else -1
+            methods = {name: dict(found) for name, found in each["methods"].items()}
+            methods["shares"]["scores"] = [
+                score + sign * (text % 11) for text, score in enumerate(methods["secant"]["scores"])
+            ]
+            results.append(Result(each.trial, {**each.values, "methods": methods}, 1.0, "", "", "", {}))
+    mean, low, high = mean_difference(results, "shares", "secant")
+    assert mean == pytest.approx(0)
+    assert (high - low < 1e-9) is same
+    assert all(high - low > 1e-3 for _, low, high in (difference(results, name, "shares", "secant") for name in pair))
 
 
 def test_a_mean_over_networks_counts_each_network_once():

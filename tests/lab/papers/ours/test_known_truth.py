@@ -18,3 +18,36 @@ def test_networks_that_did_not_learn_are_left_out_and_said():
     summary, *_, learned = report.tables
     assert summary.cells() == [["secant", "1.00", "1.00", "1.00", "1.00"]]
     assert learned.cells() == [["keyword, LSTM", "1 of 3", "70.0"], ["keyword, GRU", "0 of 3", "70.0"]]
+
+
+def test_methods_are_compared_on_the_same_networks_task_by_task():
+    """Integrated gradients find .1 more in every network of one task, and .1 less in every network of another.
+
+    A method is .2 better in one network of a task only: chance among trainings, so the interval holds 0.
+    """
+    found = []
+    for trial in KnownTruth().trials("cpu"):
+        if (task := trial.settings["task"]) not in ("keyword", "parity") or "seed" not in trial.settings:
+            continue
+        first = trial.settings["network"] == "lstm" and trial.settings["seed"] == 0
+        sets = {
+            "shares": 0.5,
+            "integrated gradients, 32": 0.6 if task == "keyword" else 0.4,
+            "secant": 0.7 if first and task == "keyword" else 0.5,
+            "DeepLift": 0.3,
+        }
+        methods = {
+            name: dict.fromkeys(("first", "set", "first by size", "set by size"), right) for name, right in sets.items()
+        }
+        values = {"accuracy": 1.0, "learned": True, "cases": 9, "methods": methods, "missing": {}}
+        found.append(Result(trial, values, 1.0, "2026-01-01", "a test", "a machine", {}))
+    (table,) = (
+        table for table in KnownTruth().report(found, "cpu").tables if "intervals over trainings" in table.title
+    )
+    rows = {row[0]: row[1:] for row in table.cells()}
+    assert rows["shares less integrated gradients, 32"][:2] == ["+0.000 (+0.000 to +0.000)", "1, 1"]
+    assert rows["shares less DeepLift"][:2] == ["+0.200 (+0.200 to +0.200)", "2, 0"]
+    assert rows["shares less secant"][1] == "0, 1"
+    assert rows["shares less secant"][0].endswith("to +0.000)")
+    assert "shares less LRP" not in rows
+    assert {row[-1] for row in rows.values()} == {"2"}

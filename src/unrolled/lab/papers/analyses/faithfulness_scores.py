@@ -1,6 +1,7 @@
 """The scores of methods of attribution over networks, texts and trainings, and differences of them with intervals.
 
-A result is that of one network, one family of methods and one split, as ``ours/faithfulness`` stores it.
+A result is that of one network, one family of methods and one split, as ``ours/faithfulness`` stores it. Networks that
+explain the same texts get the same resamples of them: what is hard in a text may be hard for all of these networks.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _DRAWS = 1000
 
 Difference = tuple[float, float, float]
 """A mean and the ends of its interval."""
+Apart = tuple[str, torch.Tensor]
+"""Whose texts they are, and the difference of two methods on each of them."""
 
 
 def networks_of(results: Sequence[Result]) -> list[str]:
@@ -58,40 +61,54 @@ def _average(found: Sequence[Mapping[str, Any]]) -> torch.Tensor:
     return torch.tensor([each["scores"] for each in found], dtype=torch.float64).mean(dim=0) / 1000
 
 
-def _apart(results: Sequence[Result], network: str, one: str, other: str) -> torch.Tensor | None:
-    """Subtract the test scores of two methods, text by text, on the texts and the trainings that both have."""
-    first, second = (by_seed(results, network, method) for method in (one, other))
+def _texts_of(results: Sequence[Result], network: str) -> str:
+    """Name the texts of a network; sentences alone and sentences with phrases have the same dev and test part."""
+    (trained,) = {
+        (each.trial.settings["trained"]["data"], each.trial.settings["trained"]["words"])
+        for each in results
+        if each.trial.settings["network"] == network
+    }
+    return f"{trained[0].removesuffix('-sentences')}, {trained[1]} words"
+
+
+def _apart(results: Sequence[Result], network: str, one: str, other: str, split: str = "test") -> Apart | None:
+    """Subtract the scores of two methods, text by text, on the texts and the trainings that both have."""
+    first, second = (by_seed(results, network, method, split) for method in (one, other))
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
         return None
     ours, theirs = (_average([found[seed] for seed in seeds]) for found in (first, second))
     count = min(len(ours), len(theirs))
-    return ours[:count] - theirs[:count]
+    return _texts_of(results, network), ours[:count] - theirs[:count]
 
 
-def _resample(apart: Sequence[torch.Tensor]) -> Difference:
-    """Average over texts, then over networks; draw the texts of each network anew for the interval."""
-    generator = torch.Generator().manual_seed(0)
-    drawn = [each[torch.randint(len(each), (_DRAWS, len(each)), generator=generator)].mean(dim=1) for each in apart]
+def _resample(apart: Sequence[Apart]) -> Difference:
+    """Average over texts, then over networks; for the interval draw anew the texts of each set of texts."""
+    generator, draws, drawn = torch.Generator().manual_seed(0), {}, []
+    for texts, each in apart:
+        if (texts, len(each)) not in draws:
+            draws[texts, len(each)] = torch.randint(len(each), (_DRAWS, len(each)), generator=generator)
+        drawn.append(each[draws[texts, len(each)]].mean(dim=1))
     low, high = interval(torch.stack(drawn).mean(dim=0).tolist())
-    return fmean(float(each.mean()) for each in apart), low, high
+    return fmean(float(each.mean()) for _, each in apart), low, high
 
 
-def difference(results: Sequence[Result], network: str, one: str, other: str) -> Difference | None:
-    """Compare the test scores of two methods on the texts and the trainings that both have: the mean and its interval.
+def difference(results: Sequence[Result], network: str, one: str, other: str, split: str = "test") -> Difference | None:
+    """Compare the scores of two methods on the texts and the trainings that both have: the mean and its interval.
 
     None where they have no training in common.
     """
-    apart = _apart(results, network, one, other)
+    apart = _apart(results, network, one, other, split)
     return None if apart is None else _resample([apart])
 
 
-def mean_difference(results: Sequence[Result], one: str, other: str) -> Difference | None:
+def mean_difference(results: Sequence[Result], one: str | Mapping[str, str], other: str) -> Difference | None:
     """Compare two methods over the networks that have both: the mean of the networks and its interval over texts.
 
-    None where no network has both.
+    ``one`` may name a method for each network. None where no network has both.
     """
-    found = [_apart(results, network, one, other) for network in networks_of(results)]
+    chosen = dict.fromkeys(networks_of(results), one) if isinstance(one, str) else one
+    found = [_apart(results, network, method, other) for network, method in chosen.items()]
     known = [each for each in found if each is not None]
     return _resample(known) if known else None
 

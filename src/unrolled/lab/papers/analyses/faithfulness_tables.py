@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from unrolled.lab.papers.analyses.faithfulness_scores import (
-    by_seed,
     difference,
     measured,
     networks_of,
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "choice_table",
     "comparison_table",
     "draw_differences",
     "measured_methods",
     "measures_table",
     "networks_table",
     "score_table",
+    "training_table",
 ]
 
 
@@ -56,45 +55,38 @@ def score_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     return Table(title, ("method", *networks), rows)
 
 
-def comparison_table(results: Sequence[Result], method: str, rivals: Sequence[str], which: str = "") -> Table:
+def comparison_table(
+    results: Sequence[Result], method: str, rivals: Sequence[str], which: str = "", split: str = "test"
+) -> Table:
     """Tabulate what a method scores less what its rivals score."""
     networks = networks_of(results)
-    rivals = measured_methods(results, rivals)
+    found = {rival: [difference(results, network, method, rival, split) for network in networks] for rival in rivals}
+    shown = [rival for rival in rivals if any(found[rival])]
     rows = [
-        (each, *(show_difference(difference(results, each, method, rival)) for rival in rivals)) for each in networks
+        (network, *(show_difference(found[rival][place]) for rival in shown)) for place, network in enumerate(networks)
     ]
     title = f"Score of {method} less that of another method{which}, with 95% intervals"
-    return Table(title, ("network", *(f"less {rival}" for rival in rivals)), rows)
+    return Table(title, ("network", *(f"less {rival}" for rival in shown)), rows)
 
 
-def choice_table(results: Sequence[Result], candidates: Sequence[str]) -> Table | None:
-    """Choose the candidate with the highest score on dev texts, and compare it with secant on test texts.
-
-    The results are those of seed 0, the only one of which dev texts are explained. None where there are none.
-    """
+def training_table(results: Sequence[Result], method: str, rivals: Sequence[str], networks: Sequence[str]) -> Table:
+    """Count for each training by itself, and for their mean, the networks on which a method is above its rivals."""
+    seeds = sorted({result.trial.settings["seed"] for result in results})
     rows: list[Sequence[str | Number]] = []
-    gains = []
-    for network in networks_of(results):
-        dev, test = (
-            {m: found[0] for m in candidates if (found := by_seed(results, network, m, split))}
-            for split in ("dev", "test")
-        )
-        best, top = (max(found, key=lambda m: fmean(found[m]["scores"]), default=None) for found in (dev, test))
-        gain = difference(results, network, best, "secant") if best else None
-        if best is None or top is None or gain is None:
-            continue
-        gains.append(gain[0])
-        rows.append((network, best, show_difference(gain), top, f"{sum(each['cost'] for each in dev.values()):.0f}"))
-    if not rows:
-        return None
-    rows.append(("mean", MISSING, f"{fmean(gains):+.3f}", MISSING, MISSING))
-    return Table(
-        "Choosing the expansion by its score on dev texts without labels: what the choice gains over secant on "
-        "test texts; one training; time: processor time of the choice, in that of one forward and one backward pass "
-        "over these texts, deletions not counted",
-        ("network", "chosen on dev", "gain on test", "best on test", "time"),
-        rows,
+    for rival in rivals:
+        for name, which in (*((f"{seed}", [seed]) for seed in seeds), ("mean", seeds)):
+            some = [result for result in results if result.trial.settings["seed"] in which]
+            found = {n: each for n in networks if (each := difference(some, n, method, rival))}
+            above = [n for n, (_, low, _) in found.items() if low > 0]
+            below = {n: mean for n, (mean, _, high) in found.items() if high < 0}
+            listed = "; ".join(f"{n}: {mean:+.3f}" for n, mean in below.items())
+            level = len(found) - len(above) - len(below)
+            rows.append((rival, name, f"{len(above)}", f"{level}", f"{len(below)}", listed or MISSING))
+    title = (
+        f"Of {len(networks)} networks, those on which {method} is above, level with or below another method by the 95% "
+        "intervals, for each training alone and for their mean"
     )
+    return Table(title, ("less", "seed", "above", "level", "below", "where below"), rows)
 
 
 def measures_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
@@ -149,17 +141,17 @@ def networks_table(results: Sequence[Result]) -> Table:
 def draw_differences(results: Sequence[Result], methods: Sequence[str]) -> Figure:
     """Draw what each method scores less what the default scores, a line for each network."""
     networks = networks_of(results)
-    figure, (panel,) = grid(1, 1, width=8.0, height=0.5 * len(networks) + 1.6)
+    figure, (panel,) = grid(1, 1, width=8.0, height=0.6 * len(networks) + 1.6)
     for number, method in enumerate(methods):
         points = [
-            (place + 0.08 * (number - 3), found)
+            (place + 0.13 * (number - (len(methods) - 1) / 2), found)
             for place, network in enumerate(networks)
             if (found := difference(results, network, method, "secant"))
         ]
         if points:
             heights, values = [height for height, _ in points], [found[0] for _, found in points]
             spread = [[abs(found[0] - found[end]) for _, found in points] for end in (1, 2)]
-            style = {"color": COLOURS[number], "marker": MARKERS[number], "linestyle": "none"}
+            style = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4, "linestyle": "none"}
             # the stubs give every further option the type of one of them
             panel.errorbar(values, heights, xerr=spread, label=method, **style)  # type: ignore[arg-type]
     panel.axvline(0, color="#888888", linewidth=1)

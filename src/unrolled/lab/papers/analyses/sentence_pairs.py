@@ -124,7 +124,7 @@ def _meant() -> Iterator[WordChoice]:
 CHOICES: tuple[WordChoice, ...] = (*_pronouns(), *_meant())
 
 TEXTS: tuple[Texts, ...] = (
-    Texts("order", "the cat is small", "small is the cat"),  # CS 224D
+    Texts("order", "the cat is small", "small is the cat"),  # CS 224D has "small the is cat"
     Texts("order", "the bank raised its rates", "the bank its rates raised"),
     Texts("order", "shares fell in heavy trading", "shares in heavy fell trading"),
     Texts("order", "he bought a new car", "he bought a car new"),

@@ -187,16 +187,15 @@ class Gradients(Experiment):
             )
         if clipped:
             claims["no training with clipping diverges"] = all(each["diverged"] is None for each in clipped)
-        for cell in ("tanh", "relu"):
+        for cell, remedy in (("tanh", "tanh, identity"), ("relu", "relu, identity"), ("sigmoid", "relu")):
             norms = {
                 name: median(each["before"]["jacobian"][-1] for each in chosen)
-                for name in (cell, f"{cell}, identity")
+                for name in (cell, remedy)
                 if (chosen := where(results, cell=name))
             }
             if len(norms) == 2:
-                claims[f"{_named(f'{cell}, identity')} has a larger norm before training than {cell}"] = (
-                    norms[f"{cell}, identity"] > norms[cell]
-                )
+                claim = f"{_named(remedy)} has a larger norm before training than {cell}"
+                claims[claim] = norms[remedy] > norms[cell]
         return claims
 
 

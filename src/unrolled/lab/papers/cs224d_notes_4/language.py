@@ -156,7 +156,7 @@ class LanguageModels(Experiment):
                 Number([result["kept"]], digits=0),
                 Number([4 * result["kept"] / 2**20], digits=1),
             )
-            for result in results
+            for result in sorted(results, key=_place)
         ]
         columns = ("model", "dev perplexity", "test perplexity", "stored numbers", "MiB at 4 bytes each")
         tables = [Table("All models learn the same text; the n-grams' words are not counted as memory", columns, rows)]
@@ -164,7 +164,13 @@ class LanguageModels(Experiment):
         if counted := _longest(results):
             tables.append(_growth(counted))
             drawn["cs224d-notes-4-language-memory"] = partial(_draw, results, counted)
-        return Report(tables, drawn)
+        return Report(tables, drawn, dict.fromkeys(drawn, _CAPTION))
+
+
+def _place(result: Result) -> tuple[str, str, int]:
+    """Order models: counts by smoothing and order, then networks, then windows by order."""
+    chosen = result.trial.settings
+    return chosen["kind"], chosen.get("smoothing", ""), chosen.get("order", 0)
 
 
 def distinct_ngrams(lines: Iterable[Sequence[str]], order: int) -> list[int]:
@@ -202,6 +208,13 @@ def _growth(counted: Result) -> Table:
     return Table("Distinct k-grams of the beginning of the text", ("words", *(f"k = {k}" for k in orders)), rows)
 
 
+_APART = 1.13
+_CAPTION = (
+    "lines are counts of beginnings of the text. The networks learn the whole text; they stand to the right of it, so "
+    "that their marks do not cover each other."
+)
+
+
 def _draw(results: Sequence[Result], counted: Result) -> Figure:
     from matplotlib.ticker import NullLocator
 
@@ -214,7 +227,8 @@ def _draw(results: Sequence[Result], counted: Result) -> Figure:
     for place, result in enumerate(networks):
         colour, marker = COLOURS[(place + 4) % len(COLOURS)], MARKERS[(place + 4) % len(MARKERS)]
         style: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": "none", "linestyle": "none"}
-        panel.plot(texts[-1:], [result["kept"]], **style, label=result.trial.label)
+        beside = texts[-1] * _APART ** (place + 1)  # at one place the marks would cover each other
+        panel.plot([beside], [result["kept"]], **style, label=result.trial.label)
     panel.set(xlabel="words of the text", ylabel="stored numbers", xscale="log", yscale="log")
     panel.set_xticks(texts, [f"{words:,}" for words in texts])
     panel.xaxis.set_minor_locator(NullLocator())

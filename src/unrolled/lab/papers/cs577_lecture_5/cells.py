@@ -133,6 +133,14 @@ _TEXTS = {
 }
 
 
+_SHOWN = {
+    "python": (("inside a string or comment",), ("inside an if",), ("bracket depth", "block depth")),
+    "prose": (("position in line",), ("inside quotes",)),
+}
+"""The properties for which the lecture shows a unit, by text; the others of the table are ours. Of a unit for depth it
+says both how much to indent and how many braces to close."""
+
+
 class InterpretableUnits(Experiment):
     """A trial is one network on one text, before or after training."""
 
@@ -225,17 +233,21 @@ class InterpretableUnits(Experiment):
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The lecture: some cells of an LSTM follow a property of the text, and most follow none."""
         claims = {}
-        for text, about in _TEXTS.items():
+        for text, shown in _SHOWN.items():
             after, before = (where(results, text=text, encoder="lstm", trained=state) for state in (True, False))
-            for name in about.names if after and before else ():
-                learned, control = (
-                    fmean(each["found"][name]["correlation"] for each in those) for those in (after, before)
-                )
-                claims[f"{about.title}: a unit detects: {name}"] = learned >= _CLEAR and learned >= control + _BEYOND
+            for names in shown if after and before else ():
+                claim = f"{_TEXTS[text].title}: a unit detects: {' or '.join(names)}"
+                claims[claim] = any(_detected(after, before, name) for name in names)
         if trained := where(results, encoder="lstm", trained=True):
             most = max(each["clear"] for each in trained)
             claims[f"most cells follow none of the properties (at most {most:.0%} follow one)"] = most < 0.5
         return claims
+
+
+def _detected(after: Sequence[Result], before: Sequence[Result], name: str) -> bool:
+    """Say whether a unit follows a property, and more clearly than before the training."""
+    learned, control = (fmean(each["found"][name]["correlation"] for each in those) for those in (after, before))
+    return learned >= _CLEAR and learned >= control + _BEYOND
 
 
 class _Measured(NamedTuple):

@@ -1,7 +1,7 @@
 """Pairs of sentences that a language model should tell apart: garden paths, coreference, order and choice of words.
 
 The lecture shows garden-path sentences and asks which noun a pronoun means. The notes of CS 224D say that a language
-model ranks orders of words ("the cat is small" above "small is the cat") and choices of words. Neither has numbers. The
+model ranks orders of words ("the cat is small" above "small the is cat") and choices of words. Neither has numbers. The
 sentences here are our own (``analyses/sentence_pairs.py``); models learn the Penn Treebank and read each sentence after
 the end of a line, as ``unrolled score`` does.
 

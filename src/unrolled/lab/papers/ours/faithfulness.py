@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.errors import ConvergenceError, UsageError
 from unrolled.lab.papers.analyses.explained_texts import batch_texts
-from unrolled.lab.papers.analyses.faithfulness_choices import chosen_table
+from unrolled.lab.papers.analyses.faithfulness_choices import choice_table
 from unrolled.lab.papers.analyses.faithfulness_measures import measure_method, time_gradient
 from unrolled.lab.papers.analyses.faithfulness_scores import difference
 from unrolled.lab.papers.analyses.faithfulness_sizes import (
@@ -46,13 +46,13 @@ from unrolled.lab.papers.analyses.faithfulness_sizes import (
     missing_table,
 )
 from unrolled.lab.papers.analyses.faithfulness_tables import (
-    choice_table,
     comparison_table,
     draw_differences,
     measured_methods,
     measures_table,
     networks_table,
     score_table,
+    training_table,
 )
 from unrolled.lab.papers.analyses.text_classifiers import KINDS, OVER_TRAINED, SMOKE_NETWORKS, draw_texts, learn, read
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
@@ -98,7 +98,7 @@ _EXPANDED = ("Yelp, GRU both ways, last", "SST-2, LSTM, last", "SST-2, GRU, last
 _SIZED = (*_EXPANDED, "IMDB, LSTM, mean")
 """The networks that train in a few minutes; of IMDB one, since its texts are the longest."""
 _CANDIDATES = ("secant", "shares", "operating", "gates", "mean(operating, path)", "account", "account, shares")
-"""What a choice by the model's own behaviour chooses among."""
+"""Those of the first expansions that are measured on dev texts of all networks."""
 _COMPARED = 8
 """The first networks, on which the default is compared with path and with integrated gradients."""
 _NETWORKS = (
@@ -120,13 +120,14 @@ _FURTHER_SEEDS: dict[Scale, tuple[int, ...]] = {"smoke": (), "cpu": (1, 2), "pap
 _RIVALS = ("path", _IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200", "shares", "operating", "account")
 _PEERS = (_IG, "DeepLift", "LRP", "occlusion by <unk>", "kernel SHAP, 200")
 _SLOW = ("sampling", "many points")
-_DRAWN = (_IG, "DeepLift", "LRP", "occlusion by <unk>", "shares", "operating", "gates")
+_DRAWN = (_IG, "DeepLift", "LRP", "occlusion by <unk>", "shares", "operating")
+"""Not ``gates``, which is so far below the others that these could not be told apart."""
 _LONG = 100
 """Of texts of more words half as many are explained."""
 
 _CAPTION = (
     "a point is the mean difference over a network's test texts, averaged over its trainings; its bar is the 95% "
-    "bootstrap interval over these texts."
+    "bootstrap interval over these texts. The expansion gates, far below on most networks, is in the table only."
 )
 
 
@@ -188,7 +189,7 @@ class Faithfulness(Experiment):
         }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
-        """Tabulate scores by network, the comparisons of the default, the choice by behaviour, and all measures."""
+        """Tabulate scores by network, the comparisons of the default, all measures, and the choice by behaviour."""
         name = "ours-faithfulness"
         further = [*_sizes_tables(_of(results, "sizes")), *_choices_tables(_of(results, "further expansions"))]
         results = _of(results, *_FAMILIES)
@@ -251,9 +252,13 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
         yield score_table(results, methods)
         yield comparison_table(results, "secant", _RIVALS)
         yield comparison_table(results, "shares", _PEERS)
+    if len({result.trial.settings["seed"] for result in results}) > 1:
+        yield training_table(results, "secant", ("path", _IG), _NETWORKS[:_COMPARED])
     first = [result for result in results if result.trial.settings["seed"] == 0]
-    if choice := choice_table(first, _CANDIDATES):
-        yield choice
+    dev = [result for result in first if result.trial.settings["split"] == "dev"]
+    if dev:
+        rivals = [each for each in _CANDIDATES if each != "shares"]
+        yield comparison_table(dev, "shares", rivals, " on dev texts of the first training", "dev")
     if methods := measured_methods(first, _METHODS):
         yield measures_table(first, methods)
     yield networks_table(results)
@@ -279,6 +284,8 @@ def _choices_tables(results: Sequence[Result]) -> Iterator[Table]:
         some = [result for result in results if result.trial.settings["split"] == split]
         if some:
             yield mean_table(some, methods, f"All expansions, {split} texts", split)
-    for what, candidates, rivals in (("p of shares", _PS, ("shares", "secant")), ("Expansion", _EXACT, _OURS)):
-        if chosen := chosen_table(results, candidates, rivals, what):
-            yield chosen
+    tested = [result for result in results if result.trial.settings["split"] == "test"]
+    if tested:
+        yield against_table(tested, "shares(1)", [each for each in _EXACT if each != "shares(1)"])
+    if choice := choice_table(results, _EXACT, (*_OURS, "shares(1)")):
+        yield choice

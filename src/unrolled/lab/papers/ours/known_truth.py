@@ -18,6 +18,8 @@ from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from unrolled.lab.papers.analyses.compiled_networks import COMPILED
 from unrolled.lab.papers.analyses.truth_agreement import (
     LEARNED,
@@ -27,6 +29,7 @@ from unrolled.lab.papers.analyses.truth_agreement import (
     learn_task,
 )
 from unrolled.lab.papers.analyses.truth_tasks import TASKS
+from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, from_to, grid, legend_below, write_count
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
@@ -47,6 +50,13 @@ _HARD = "first word of 40"
 """Not learned by these networks in the steps of scale cpu, so it comes last."""
 _SHOWN = ("secant", "shares", "operating", "gates", "account", "integrated gradients, 32", "DeepLift",
           "occlusion by <unk>", "random")  # fmt: skip
+_COMPARED = tuple(
+    ("shares", each)
+    for each in ("secant", "shares(0.5)", "account, shares", "integrated gradients, 32", "DeepLift", "LRP",
+                 "occlusion by <unk>")
+) + tuple(("secant", each) for each in ("path", "integrated gradients, 32", "DeepLift"))  # fmt: skip
+"""What is compared task by task, on the networks that have both."""
+_DRAWS = 1000
 _LEARNED_TASKS = (
     "keyword", "two words in any order", "bigram", "two words in order", "negation", "first word of 12",
     "last write", "word after a mark", "associative recall", "at least three", "parity", "first equals last",
@@ -152,6 +162,42 @@ def _over_groups(groups: Mapping[str, Sequence[Result]], method: str, measure: s
     return fmean(known) if known and len(known) == len(means) else None
 
 
+def _apart(groups: Mapping[str, Sequence[Result]], pair: tuple[str, str], measure: str) -> list[torch.Tensor]:
+    """Subtract the shares of two methods, network by network; a tensor a group."""
+    one, other = pair
+    found = [
+        [r["methods"][one][measure] - r["methods"][other][measure] for r in group if set(pair) <= set(r["methods"])]
+        for group in groups.values()
+    ]
+    return [torch.tensor(each, dtype=torch.float64) for each in found if each]
+
+
+def _differences(groups: Mapping[str, Sequence[Result]]) -> Table | None:
+    """Compare methods over tasks; the intervals draw anew the networks of each task."""
+    rows: list[Sequence[str | Number]] = []
+    for one, other in _COMPARED:
+        cells = []
+        for measure in ("set", "set by size"):
+            if not (apart := _apart(groups, (one, other), measure)):
+                break
+            generator = torch.Generator().manual_seed(0)
+            drawn = [
+                each[torch.randint(len(each), (_DRAWS, len(each)), generator=generator)].mean(dim=1) for each in apart
+            ]
+            low, high = interval(torch.stack(drawn).mean(dim=0).tolist())
+            means = [round(float(each.mean()), 4) for each in apart]
+            cells += [f"{fmean(means):+.3f} ({low:+.3f} to {high:+.3f})"]
+            cells += [f"{sum(mean > 0 for mean in means)}, {sum(mean < 0 for mean in means)}"]
+        else:
+            rows.append((f"{one} less {other}", *cells, str(len(apart))))
+    title = (
+        "Networks that learned: share of cases in which the k highest words are the reason, of one method less that of "
+        "another on the same networks, mean over the tasks that have both, with 95% intervals over trainings"
+    )
+    columns = ("methods", "set", "tasks with more, with less", "set by size", "with more, with less", "tasks")
+    return Table(title, columns, rows) if rows else None
+
+
 def _show(value: float | None) -> str | Number:
     return MISSING if value is None else Number([value])
 
@@ -186,6 +232,8 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
                 shown = [[_show(_mean(group, method, measure)) for method in _SHOWN] for group in groups.values()]
                 lines = [(each, *cells) for each, cells in zip(groups, shown, strict=True)]
                 yield Table(f"{title}: share of cases in which {said}", (name, *_SHOWN), lines)
+    if differences := _differences(learned):
+        yield differences
     yield _accuracies(results)
 
 
@@ -217,9 +265,9 @@ def _draw(results: Sequence[Result]) -> Figure:
         }
         kept = [method for method in _METHODS if all(line[method] is not None for line in lines.values())]
         heights = list(range(len(kept)))
-        for colour, marker, (measure, line) in zip(COLOURS, "os", lines.items(), strict=False):
+        for colour, marker, apart, (measure, line) in zip(COLOURS, "os", (-0.1, 0.1), lines.items(), strict=False):
             shares = [float(line[method] or 0) for method in kept]
-            panel.plot(shares, heights, marker, color=colour, label=f"the {measure}")
+            panel.plot(shares, [height + apart for height in heights], marker, color=colour, label=f"the {measure}")
         panel.set_yticks(heights, kept)
         panel.invert_yaxis()
         if drawn := [result for group in groups.values() for result in group]:

@@ -61,7 +61,7 @@ class ChoiceMatrices(Experiment):
 
     name = "second-order-rnns/choice-matrices"
     title = "The number of choice matrices, at equal size"
-    source = "Second-order RNNs, section 4.3; the paper prints no numbers"
+    source = "Second-order RNNs, section 4.3; the paper prints no numbers for other numbers of matrices"
     scales = tuple(SCALES)
     usual_hours = 2.2
 
