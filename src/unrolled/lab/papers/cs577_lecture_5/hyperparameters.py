@@ -110,6 +110,10 @@ _POINT = 0.1
 
 _FEWEST_SEEDS = 3
 _FEW: Sizes = (40, 10, 10)
+_CAPTION = (
+    "a line joins the means over the seeds on dev; its band reaches from the lowest seed to the highest. In each panel "
+    "one setting changes, and the two others have the middle of their values."
+)
 
 
 class Hyperparameters(Experiment):
@@ -168,6 +172,7 @@ class Hyperparameters(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate the curves and the best settings, and draw the six figures."""
+        name = "cs577-lecture-5-hyperparameters"
         return Report(
             [
                 _curves(results, task, changed, scale)
@@ -176,7 +181,8 @@ class Hyperparameters(Experiment):
                 if where(results, task=task)
             ]
             + [_best_settings(results)],
-            {"cs577-lecture-5-hyperparameters": partial(_draw, results, scale)},
+            {name: partial(_draw, results, scale)},
+            {name: _CAPTION},
         )
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
@@ -247,8 +253,11 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
             values = VALUES[scale][task][changed]
             for number, (model, title) in enumerate(_MODELS.items()):
                 found = {value: _at(results, task, model, scale, changed, value) for value in values}
-                means = {value: 100 * fmean(each["dev"] for each in those) for value, those in found.items() if those}
-                panel.plot([*means], [*means.values()], color=COLOURS[number], marker=MARKERS[number], label=title)
+                dev = {value: [100 * each["dev"] for each in those] for value, those in found.items() if those}
+                means = [fmean(each) for each in dev.values()]
+                panel.plot([*dev], means, color=COLOURS[number], marker=MARKERS[number], label=title)
+                ends = [list(map(end, dev.values())) for end in (min, max)]
+                panel.fill_between([*dev], *ends, color=COLOURS[number], alpha=0.15, linewidth=0)
             unit = f" ({about.counted})" if changed == "batch" else " (units)" if changed == "hidden" else ""
             panel.set(xscale="log", title=f"{about.title}", xlabel=f"{label}{unit}")
             panel.set_xticks(values, [f"{value:g}" for value in values])
