@@ -135,8 +135,11 @@ def _command(task: type[Task[Any, Any]], words: Sequence[str]) -> Any:
         for each in FORMATS.members.values()
         if task.kind in each.kinds
     )
+    suffixes = [each.suffixes[0] for each in FORMATS.members.values() if task.kind in each.kinds and each.suffixes]
+    example = f"FILE{suffixes[0]}" if suffixes else next(iter(dataset_names(task.kind)), "FILE")
     text = (
-        f"{_summary(task.description)}\n\nThe first of these metrics, on dev, chooses the best epoch:\n\n"
+        f"{_summary(task.description)}\n\nunrolled train {task.name} --data {example} --out runs/first\n\n"
+        "The first of these metrics, on dev, chooses the best epoch:\n\n"
         f"{metrics}\n\nDatasets for this task: {', '.join(dataset_names(task.kind)) or 'none'}; "
         f"or your own files:\n\n{formats}"
     )
