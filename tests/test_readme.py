@@ -1,4 +1,4 @@
-"""The README and the page of the laboratory do what they say: their Python runs, in order, and their commands exist."""
+"""The README, the page of the laboratory and two guides do what they say: their Python runs, their commands exist."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import unrolled
 from unrolled.cli.main import run
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +40,36 @@ def test_the_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch:
     names: dict[str, object] = {"__name__": "readme"}
     for number, text in enumerate(blocks(page, "python"), start=1):
         exec(compile(text, f"{page.name}, Python block {number}", "exec"), names)
+
+
+def test_the_guide_to_a_test_set_finds_the_shortcut_and_its_ranking_is_above_a_drawn_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for package in ("pandas", "matplotlib"):
+        pytest.importorskip(package, reason="needs the extras [tables] and [figures]")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for text in blocks(ROOT / "docs" / "your-model.md", "python"):
+        exec(compile(text, "your-model.md", "exec"), names)
+    said = capsys.readouterr().out
+    scores = {name: float(value) for name, value in re.findall(r"^([a-z ]+): ([+-][\d.]+)$", said, re.MULTILINE)}
+    assert scores["shares"] > scores["drawn order"] + 0.2
+    assert scores["secant"] > scores["drawn order"] + 0.2
+    assert "free sample" in [each.text for each in names["phrases"].highest]
+    assert {path.name for path in tmp_path.iterdir()} == {"test.html", "triangle.pdf", "ngrams.csv"}
+    assert "\\begin{tabular}" in said
+
+
+def test_the_guide_to_series_finds_the_hours_that_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("pandas", "matplotlib"):
+        pytest.importorskip(package, reason="needs the extras [tables] and [figures]")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for text in blocks(ROOT / "docs" / "series-from-a-file.md", "python"):
+        exec(compile(text, "series-from-a-file.md", "exec"), names)
+    by_lag = names["by_lag"]
+    assert by_lag["temperature"].loc[6:1].min() > 2 * by_lag["temperature"].loc[12:7].max()
+    assert by_lag["wind"].max() < by_lag["temperature"].loc[6:1].min()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -91,3 +123,29 @@ def test_the_commands_of_the_readme_write_different_files() -> None:
 def test_every_picture_and_page_it_links_to_is_there(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # the library warns of its own calls
+def test_a_model_in_a_folder_of_transformers_is_accounted_for_as_its_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs the extra [dev]")
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the extra [tokenizers]")
+    words = ["[PAD]", "[UNK]", *"it is not a bad film".split()]
+    tokens = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: k for k, word in enumerate(words)}, unk_token="[UNK]")
+    )
+    tokens.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    config = transformers.MambaConfig(vocab_size=len(words), hidden_size=16, num_hidden_layers=1)
+    transformers.MambaForCausalLM(config).save_pretrained(tmp_path)
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokens, unk_token="[UNK]", pad_token="[PAD]")
+    fast.save_pretrained(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    page = ROOT / "docs" / "mamba-and-rwkv.md"
+    (text,) = (text for text in blocks(page, "python") if "from_pretrained" in text)
+    capsys.readouterr()
+    exec(compile(text.replace("FOLDER", str(tmp_path)), page.name, "exec"), {"unrolled": unrolled})
+    said = capsys.readouterr().out
+    assert said.split("tokens\n")[1].split("\n")[0].split() == "it is not a bad film".split()
+    assert "closes: the remainder is rounding" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, pstdev
 
@@ -182,3 +183,28 @@ def test_explanations_are_saved_as_their_numbers(model: Reader, tmp_path: Path) 
     (one,) = json.loads(found[2].save_json(tmp_path / "one.json").read_text())["accounts"]
     assert one == saved[2]
     assert one["ledger"] == dict(found[2].ledger)
+
+
+def test_an_end_of_the_phrases_that_is_empty_says_so(model: Reader, tmp_path: Path) -> None:
+    found = explained(model)
+    phrases = found.phrases(least=1)
+    below = replace(phrases, members=tuple(each for each in phrases if each.phrase_score < 0))
+    assert 0 < len(below) < len(phrases)
+    none = '<td colspan="4" class="quiet">none</td>'
+    assert found.save_html(tmp_path / "below.html", phrases=below).read_text().count(none) == 1
+    assert none not in found.save_html(tmp_path / "both.html", phrases=phrases).read_text()
+
+
+def test_a_printed_batch_has_a_line_for_each_example_and_says_what_shows_more(model: Reader) -> None:
+    found = explained(model)
+    lines = str(found).splitlines()
+    assert len(lines) == len(found) + 1
+    for line, each in zip(lines, found, strict=False):
+        assert line.startswith(f"{each.target} {signed(each.ledger.logit)}  (")
+        assert each.top(1)[0].text in line
+    assert lines[-1].startswith(f"{len(found)} examples; ")
+    assert ".phrases()" in lines[-1]
+    many = Explanations(tuple(found) * 10)
+    assert len(str(many).splitlines()) == 12
+    assert "40 more" in str(many)
+    assert repr(found).startswith("Explanations(5: ")

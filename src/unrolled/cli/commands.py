@@ -18,6 +18,9 @@ from unrolled.extras import require_extra
 
 __all__ = ["COMMANDS", "Commands"]
 
+_EXAMPLE = "unrolled "
+"""How an example in a docstring begins; where nothing but examples follows the summary, they are not indented."""
+
 
 class Command(NamedTuple):
     """Where a command is defined, and its one-line help."""
@@ -135,6 +138,6 @@ class _Deferred(typer.core.TyperCommand):
 
 
 def _unwrapped(text: str) -> str:
-    """Join the lines of each paragraph, which Typer would keep apart; indented lines are examples and stay."""
+    """Join the lines of each paragraph, which Typer would keep apart; lines of examples stay."""
     paragraphs = text.split("\n\n")
-    return "\n\n".join(each if each.startswith(" ") else each.replace("\n", " ") for each in paragraphs)
+    return "\n\n".join(each if each.startswith((" ", _EXAMPLE)) else each.replace("\n", " ") for each in paragraphs)

@@ -46,7 +46,11 @@ def convert(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain."""
+    """Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain.
+
+    unrolled convert model.pt model.safetensors
+    unrolled explain --weights model.safetensors --vocab words.txt 'it is not a bad film'
+    """
     if source.exists() and target.exists() and source.samefile(target):
         raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")
     check_new(target, force, ".safetensors")

@@ -140,6 +140,7 @@ def explain(
         unrolled explain runs/sst2-gru 'it is not a bad film'
         unrolled explain runs/wikiqa-gru 'where is lincoln ? ||| lincoln lies in nebraska .'
         unrolled explain runs/multi30k-gru 'ein mann liest . ||| a man'
+        unrolled explain --weights model.safetensors --vocab words.txt 'it is not a bad film'
         unrolled explain runs/reviews --file new.csv --html page.html
         unrolled explain runs/reviews --file new.csv --target good --against bad --phrases phrases.csv
     """

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import typer.core
 
 from unrolled import __version__
 from unrolled.cli import completion
@@ -155,6 +156,9 @@ def _rephrased(error: typer.TyperException) -> str:
         }
         if (here := name_here(name, flags)) is not None:
             return f"{text}; did you mean {flags[here]!r}?"
+        if isinstance(context.command, typer.core.TyperGroup) and not getattr(error, "possibilities", None):
+            names = ", ".join(context.command.list_commands(context))
+            return f"{name} follows no command; expected {context.command_path} COMMAND {name}, with one of {names}"
     said, explained = error.format_message(), getattr(getattr(error, "param", None), "help", None)
     if said.startswith("Missing ") and explained:
         return f"{said.removesuffix('.')}: {explained}"

@@ -24,7 +24,11 @@ def parameters(
         int, typer.Option(help="Number of words whose embedding and softmax layer count as well.")
     ] = 0,
 ) -> None:
-    """Find the hidden size with the number of parameters nearest to a given one."""
+    """Find the hidden size with the number of parameters nearest to a given one.
+
+    unrolled parameters lstm --match 350k --input 100
+    unrolled parameters gru --match 4.5M --input 200 --layers 2 --vocabulary 10_000
+    """
     from unrolled.cells.parameter_budget import fit_parameters, read_count
 
     name = "elman" if cell == "rnn" else cell  # torch.nn.RNN, as in `unrolled train --encoder rnn`

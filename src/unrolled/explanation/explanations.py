@@ -14,14 +14,20 @@ from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals
 from unrolled.report.corpus_phrases import CorpusPhrases
+from unrolled.report.formatting import clip, counted, signed, visible
 from unrolled.whole_number import whole_number
 
 __all__ = ["Explanations"]
+
+_PRINTED, _NGRAM, _TEXT = 10, 30, 60
+"""Examples that are printed, and characters of an n-gram and of a text."""
 
 
 @dataclass(frozen=True, repr=False)
 class Explanations(Sequence[Explanation]):
     """The explanations of several examples, in the order of the model's output; a read-only sequence.
+
+    ``print`` shows a line for each of the first ten.
 
     Example:
         >>> import torch, unrolled
@@ -134,8 +140,22 @@ class Explanations(Sequence[Explanation]):
             totals.add(each)
         return totals.phrases(least)
 
+    def __str__(self) -> str:
+        lines = [_line(each) for each in self.members[:_PRINTED]]
+        if len(self) > _PRINTED:
+            lines.append(f"… and {len(self) - _PRINTED:,} more")
+        way_on = "print one by its index, found[0]; found.phrases() says what the phrases of all of them speak for"
+        return "\n".join([*lines, f"{counted(len(self), 'example')}; {way_on}"])
+
     def __repr__(self) -> str:
         return f"Explanations({len(self)}: {', '.join(map(repr, self.members[:3]))}{', …' if len(self) > 3 else ''})"
+
+
+def _line(found: Explanation) -> str:
+    """Show what is explained, its value, the n-gram that contributes most, and the text."""
+    largest = "".join(f"  ({clip(visible(each.text), _NGRAM)} {signed(each.contribution)})" for each in found.top(1))
+    text = clip(" ".join(map(visible, found.tokens)), _TEXT)
+    return f"{visible(found.target)} {signed(found.ledger.logit)}{largest}  {text}"
 
 
 def _checked(label: object, outputs: Outputs) -> int | None:

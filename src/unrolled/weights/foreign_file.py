@@ -9,7 +9,10 @@ from zipfile import BadZipFile, ZipFile
 
 __all__ = ["IN_PYTHON", "describe_foreign"]
 
-IN_PYTHON = "a model of another form is explained in Python: unrolled.explain(model, tokens)"
+IN_PYTHON = (
+    "a model of another form is opened in Python: unrolled.explain(model, tokens), or unrolled.account where it has no "
+    "recurrent network"
+)
 
 _HDF5 = "an HDF5 file, as Keras writes"
 _KERAS = "a model of Keras"

@@ -29,6 +29,7 @@ def account(
     model: nn.Module,
     *args: Any,
     target: Target | str | None = None,
+    against: int | str | None = None,
     of: str | None = None,
     classes: Sequence[str] | None = None,
     tokens: Tokens = None,
@@ -61,6 +62,7 @@ def account(
             where they are used as numbers; of floating-point tensors, every number is a feature.
         target: An index of the output's last dimension, or its name; or a function from the output to one number for
             each example; None for the predicted class of each example.
+        against: A class whose output is subtracted: why the target rather than this one?
         of: Path of a submodule whose output is to be accounted for in place of the arguments (``"encoder"``).
         classes: Names of the model's outputs.
         tokens: The words of the text, or of each text of the batch, for display; of a model that reads numbers, the
@@ -110,6 +112,7 @@ def account(
         kwargs,
         model_kwargs,
         target=target,
+        against=against,
         of=of,
         classes=classes,
         tokens=tokens,

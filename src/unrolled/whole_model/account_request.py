@@ -26,6 +26,8 @@ class AccountRequest:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     target: Target | str | None
+    against: int | str | None
+    """The class whose output is subtracted."""
     of: str | None
     """Path of the submodule whose output is the source of value; None for the arguments."""
     classes: Sequence[str] | None
@@ -44,6 +46,7 @@ class AccountRequest:
         model_kwargs: Mapping[str, Any] | None,
         *,
         target: Target | str | None,
+        against: int | str | None,
         of: str | None,
         classes: Sequence[str] | None,
         tokens: Tokens,
@@ -53,7 +56,7 @@ class AccountRequest:
         seed: int | None,
     ) -> AccountRequest:
         """Validate what :func:`unrolled.account` is given, as far as that can be done before the model runs."""
-        own = {"tokens": tokens, "target": target, "features": features}
+        own = {"tokens": tokens, "target": target, "against": against, "features": features}
         given = model_arguments(model, args, kwargs, model_kwargs, own)
         if not 0 <= share <= 1:
             raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
@@ -64,4 +67,4 @@ class AccountRequest:
                 "tokens cannot name the steps of a packed sequence of numbers, whose examples stand in one tensor; "
                 "leave tokens out, or let the model pack a padded tensor"
             )
-        return cls(args, given, target, of, classes, words, chosen, share, seed)
+        return cls(args, given, target, against, of, classes, words, chosen, share, seed)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError, kind_of
@@ -24,19 +25,27 @@ class SelectedTarget:
     select: Callable[[Any], Tensor]
     """From what the model returns, in a plain run or a held one."""
     name: str
+    indices: Tensor = field(default_factory=lambda: torch.empty(0))
+    """Of each example, the output that is selected; empty of a function's."""
 
     @classmethod
-    def of(cls, plain: Any, target: Target | str | None, classes: Sequence[str] | None) -> SelectedTarget:
+    def of(
+        cls, plain: Any, target: Target | str | None, classes: Sequence[str] | None, against: int | str | None = None
+    ) -> SelectedTarget:
         """Find the target in what a plain run returned.
 
         Args:
             plain: What it returned.
             target: As the user gave it; None for the predicted class of each example.
             classes: The names of the outputs.
+            against: The class whose output is subtracted.
         """
         if callable(target):
+            if against is not None:
+                raise UsageError("against is a class, but the target is a function; subtract in the function instead")
             return _by_function(plain, target)
-        return _predicted(plain, classes) if target is None else _by_class(plain, target, classes)
+        chosen = _predicted(plain, classes) if target is None else _by_class(plain, target, classes)
+        return chosen if against is None else _difference(chosen, _by_class(plain, against, classes, "against"))
 
 
 def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarget:
@@ -49,7 +58,16 @@ def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarg
     return SelectedTarget(lambda output: select_target(output, target, count), function_name(target))
 
 
-def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None) -> SelectedTarget:
+def _difference(one: SelectedTarget, other: SelectedTarget) -> SelectedTarget:
+    """Subtract the output of another class, which no example is explained for."""
+    if bool((one.indices == other.indices).any()):
+        raise UsageError(f"{other.name} against itself; expected two different classes")
+    return SelectedTarget(
+        lambda output: one.select(output) - other.select(output), f"{one.name} rather than {other.name}"
+    )
+
+
+def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None, argument: str = "target") -> SelectedTarget:
     if not isinstance(plain, Tensor):
         raise ShapeError(
             f"the model returned {kind_of(plain)}; expected a tensor, or a callable target that picks from it"
@@ -58,9 +76,11 @@ def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None) -> S
     batch = plain.shape[0] if plain.dim() > 1 else 1
     count = class_outputs(plain, target if isinstance(target, int) else 0, batch).shape[1]
     names = class_names(classes, count)
-    index = class_index("target", target, names, count)
+    index = class_index(argument, target, names, count)
     return SelectedTarget(
-        lambda output: select_target(output, index, batch), names[index] if names else f"output {index}"
+        lambda output: select_target(output, index, batch),
+        names[index] if names else f"output {index}",
+        torch.full((batch,), index, device=plain.device),
     )
 
 
@@ -72,4 +92,4 @@ def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
     predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)
     names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
     name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
-    return SelectedTarget(lambda output: output.gather(1, predicted)[:, 0], name)
+    return SelectedTarget(lambda output: output.gather(1, predicted)[:, 0], name, predicted[:, 0])

@@ -198,3 +198,25 @@ def test_other_word_vectors_are_trials_of_their_own(unrolled: Command, tmp_path:
         2, "none of these items begins with pretrained word vectors", "leave out --vectors seven.txt"
     )
     unrolled("reproduce", "--vectors", "eight.txt", "--list", *room).assert_refused(74, "no eight.txt in")
+
+
+def test_a_figure_of_a_paper_leads_to_its_item(unrolled: Command, tmp_path: Path) -> None:
+    refused = unrolled("reproduce", "sequence-level-features/figure1")
+    refused.assert_refused(2, "items of sequence-level-features: ", "negation (table 1, figures 1 and 2)")
+    listed = unrolled("reproduce", "--list", "--results", tmp_path).out.splitlines()
+    (line,) = (line for line in listed if line.startswith("sequence-level-features/negation "))
+    assert line.endswith("scores of adjectives (table 1, figures 1 and 2)")
+    (own,) = (line for line in listed if line.startswith("ours/errors "))
+    assert "appendix" not in own
+
+
+def test_without_a_data_folder_the_lists_of_datasets_are_named(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("UNROLLED_DATA", raising=False)
+    refused = unrolled("reproduce", "implicit-ngrams/triangle", "--results", tmp_path)
+    assert refused.status == 2
+    assert "unrolled: error: no data folder" in refused.err
+    assert "`unrolled data list`" in refused.err
+    generated = unrolled("reproduce", "cs577-lecture-5/memorising", "--scale", "smoke", "--results", tmp_path)
+    assert (generated.status, "no data folder" in generated.err) == (0, False)

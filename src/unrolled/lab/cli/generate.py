@@ -32,7 +32,10 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed: the same seed, the same text.")] = 0,
 ) -> None:
-    """Generate text with a trained language model, word by word or character by character."""
+    """Generate text with a trained language model, word by word or character by character.
+
+    unrolled generate runs/python-lstm --prompt 'def ' --length 400
+    """
     check_run(run)
     check_encoded(prompt)
     from itertools import chain, islice

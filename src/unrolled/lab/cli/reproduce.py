@@ -29,6 +29,9 @@ __all__ = ["reproduce"]
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 """A link of Markdown; a terminal shows its text."""
 
+_PLACES = re.compile(r"\b(table|figure|section|appendix)s? [^;:(]*\d")
+"""The tables, figures and sections in the source of an item."""
+
 
 class _Lines:
     """Prints a line for each trial."""
@@ -190,10 +193,24 @@ def _choose(members: list[Experiment], wanted: list[str]) -> list[Experiment]:
     chosen: list[Experiment] = []
     for name in wanted:
         found = [each for each in members if name in (each.name, each.paper)]
+        if not found and (siblings := [each for each in members if each.paper == name.partition("/")[0]]):
+            raise UsageError(f"unknown item {name!r}; items of {siblings[0].paper}: {'; '.join(_shown(siblings))}")
         if not found:
             raise UnknownNameError("item", name, [name for each in members for name in (each.name, each.paper)])
         chosen += [each for each in found if each not in chosen]
     return chosen
+
+
+def _shown(members: list[Experiment]) -> list[str]:
+    """Write the items of a paper with the tables and figures that they reproduce."""
+    return [" ".join([each.name.partition("/")[2], *_place(each)]) for each in members]
+
+
+def _place(experiment: Experiment) -> list[str]:
+    """Return the tables, figures and sections of the paper, in brackets; none of a question of our own."""
+    of_this_paper = experiment.source.partition(", and ")[0]
+    found = None if of_this_paper.startswith("our own") else _PLACES.search(of_this_paper)
+    return [f"({found[0]})"] if found else []
 
 
 def _list(members: list[Experiment], scale: Scale, store: ResultStore) -> None:
@@ -203,7 +220,7 @@ def _list(members: list[Experiment], scale: Scale, store: ResultStore) -> None:
     for each in members:
         done, total = len(collect(each, scale, store)), len(each.at(scale))
         count = f"{done:>3}/{total:<3}" if total else "  –    "
-        print_wrapped(f"{each.name:<{width}}  {count}  {each.title}")
+        print_wrapped(f"{each.name:<{width}}  {count}  {' '.join([each.title, *_place(each)])}")
     typer.echo()
     print_wrapped(f"behind each name: how many of its trials at scale {scale} have a result in {store.folder}")
 

@@ -24,7 +24,10 @@ def resume(
     ] = False,
     data_dir: DataFolder = None,
 ) -> None:
-    """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit."""
+    """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit.
+
+    unrolled resume runs/sst2-gru
+    """
     check_run(run)
     from rich.console import Console
 

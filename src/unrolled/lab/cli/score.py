@@ -26,6 +26,8 @@ def score(
 
     The surprisal of a token is -log2 of its probability after the tokens before it, in bits. A text is scored after the
     end of a line. Texts of different lengths are best compared by the mean surprisal of a token.
+
+        unrolled score runs/ptb-lstm 'the old man the boat' 'the old man is the boat' --tokens
     """
     check_run(run)
     for text in texts:

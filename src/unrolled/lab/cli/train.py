@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections import Counter
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -15,6 +15,7 @@ import typer.core
 
 from unrolled.cli.completed_values import encoder_names
 from unrolled.errors import UnknownNameError, UnrolledError, UsageError
+from unrolled.lab.cli.compared_run import compare_run, note_of_ratings
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
 from unrolled.lab.cli.options import (
     MultiValueCommand,
@@ -31,7 +32,6 @@ from unrolled.registry import names_in_source, texts_in_source
 if TYPE_CHECKING:
     from unrolled.lab.data.corpus import Corpus
     from unrolled.lab.models.settings import EncoderSettings
-    from unrolled.lab.training.run_folder import Run
     from unrolled.lab.training.settings import DataSettings, TrainingSettings
     from unrolled.lab.training.task import Task
 
@@ -50,6 +50,11 @@ class _Tasks(typer.core.TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # the base class's signature
         """Make the command of a task."""
         known = texts_in_source(_TASKS)
+        if cmd_name not in known and Path(cmd_name).suffix:
+            raise UsageError(
+                f"{cmd_name!r} is no task; name one of {', '.join(sorted(known))}, and the file by --data: "
+                f"unrolled train classify --data {shlex.quote(cmd_name)}"
+            )
         if cmd_name not in known:
             raise UnknownNameError("task", cmd_name, sorted(known))
         return _Task(cmd_name, known[cmd_name]["description"])
@@ -65,7 +70,8 @@ class _Task(typer.core.TyperCommand):
         """Make the context of the whole command."""
         from unrolled.lab.tasks import TASKS
 
-        return _command(TASKS.get_alone(str(self.name))).make_context(info_name, args, parent=parent, **extra)
+        command = _command(TASKS.get_alone(str(self.name)), tuple(args))
+        return command.make_context(info_name, args, parent=parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the whole command."""
@@ -108,14 +114,14 @@ _OWN = (
 )
 
 
-def _command(task: type[Task[Any, Any]]) -> Any:
-    """Make the command of a task."""
+def _command(task: type[Task[Any, Any]], words: Sequence[str]) -> Any:
+    """Make the command of a task; ``words`` are its command line, which advice repeats."""
     from unrolled.lab.data.formats import FORMATS
     from unrolled.lab.data.load import dataset_names
     from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
     def run(**given: Any) -> None:
-        _train(task, {key: value for key, value in given.items() if value not in (None, [])})
+        _train(task, {key: value for key, value in given.items() if value not in (None, [])}, [task.name, *words])
 
     parameters = [
         *options(DataSettings, "The data", {}, {"data": offer(dataset_names(task.kind))}),
@@ -129,8 +135,11 @@ def _command(task: type[Task[Any, Any]]) -> Any:
         for each in FORMATS.members.values()
         if task.kind in each.kinds
     )
+    suffixes = [each.suffixes[0] for each in FORMATS.members.values() if task.kind in each.kinds and each.suffixes]
+    example = f"FILE{suffixes[0]}" if suffixes else next(iter(dataset_names(task.kind)), "FILE")
     text = (
-        f"{_summary(task.description)}\n\nThe first of these metrics, on dev, chooses the best epoch:\n\n"
+        f"{_summary(task.description)}\n\nunrolled train {task.name} --data {example} --out runs/first\n\n"
+        "The first of these metrics, on dev, chooses the best epoch:\n\n"
         f"{metrics}\n\nDatasets for this task: {', '.join(dataset_names(task.kind)) or 'none'}; "
         f"or your own files:\n\n{formats}"
     )
@@ -186,7 +195,7 @@ def _validate(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices
     )
 
 
-def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
+def _train(task: type[Task[Any, Any]], given: dict[str, Any], words: Sequence[str]) -> None:
     force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
     for name in ("data", "dev", "test"):
         check_files(given.get(name, ()))
@@ -200,7 +209,7 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any]) -> None:
     folder = choices.out or Path("runs") / f"{choices.data.title}-{choices.architecture.encoder}"
     check_destination(folder, force)
     with naming_the_way_on(folder):
-        _train_and_print(task, choices, settings, folder, force, data_dir)
+        _train_and_print(task, choices, settings, folder, force, data_dir, words)
 
 
 def _train_and_print(
@@ -210,6 +219,7 @@ def _train_and_print(
     folder: Path,
     force: bool,
     data_dir: Path | None,
+    words: Sequence[str],
 ) -> None:
     from rich.console import Console
 
@@ -217,7 +227,7 @@ def _train_and_print(
     from unrolled.lab.training.progress import TrainingProgress
 
     corpus = choices.data.load_corpus(task.kind, data_dir, settings.seed)
-    print_notes(corpus.notes)
+    print_notes([*corpus.notes, *note_of_ratings(corpus, choices.data)])
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     sizes = _sizes(corpus, learned.metrics[0].name)
@@ -227,8 +237,7 @@ def _train_and_print(
     if first:
         from unrolled.lab.cli.printed_metrics import print_run
 
-        _compare_with_constant(run, corpus)
-        _compare_with_ngrams(run, corpus)
+        compare_run(run, corpus, words)
         print_run(run, corpus)
 
 
@@ -262,39 +271,3 @@ def _sizes(corpus: Corpus[Any], metric: str) -> str:
             if count
         ]
     return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few, *absent, *also])
-
-
-def _compare_with_constant(run: Run, corpus: Corpus[Any]) -> None:
-    """Say in one line if the same class for every text has no lower accuracy."""
-    from unrolled.lab.data.corpus import Classification
-    from unrolled.report.formatting import visible
-
-    reached = run.metrics.get("test_accuracy")
-    if not isinstance(corpus, Classification) or reached is None or not corpus.test:
-        return
-    counts = Counter(each.label for each in corpus.test)
-    label, count = counts.most_common(1)[0]
-    share = count / len(corpus.test)
-    if len(counts) > 1 and share >= reached:
-        typer.echo(
-            f"the same class for every text, {visible(corpus.labels[label])}, has an accuracy of {share:.2%} on test, "
-            "no less than this network; `unrolled evaluate` shows which classes it finds",
-            err=True,
-        )
-
-
-def _compare_with_ngrams(run: Run, corpus: Corpus[Any]) -> None:
-    """Say in one line if n-grams without a network do better on a small corpus."""
-    from unrolled.lab.data.corpus import Classification
-    from unrolled.lab.models.bag_of_ngrams import ngram_accuracy
-
-    reached = run.metrics.get("test_accuracy")
-    if not isinstance(corpus, Classification) or reached is None:
-        return
-    counted = ngram_accuracy(corpus.train, corpus.test)
-    if counted is not None and counted > reached:
-        typer.echo(
-            f"logistic regression on 1- to 3-grams has an accuracy of {counted:.2%} on test, more than this network: "
-            "train longer (--epochs, --patience), or with a larger --lr or a smaller --dropout",
-            err=True,
-        )

@@ -33,6 +33,8 @@ def translate(
     """Translate a sentence, or each line of standard input, with a trained model.
 
     Words need no quotes. Several sentences in quotes are translated one by one.
+
+        unrolled translate runs/multi30k-gru ein mann liest ein buch .
     """
     check_run(run)
     sentences = given_sentences(words)

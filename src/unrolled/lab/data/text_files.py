@@ -78,7 +78,8 @@ def find_file(name: str, folder: Path | None = None) -> Path:
         if not variable:
             raise UsageError(
                 f"no data folder; pass --data-dir, or set the variable {FOLDER_VARIABLE}, "
-                f"to the folder that contains {name}"
+                f"to the folder that contains {name}; `unrolled data list` shows the datasets, and `unrolled data "
+                "describe NAME` where one comes from"
             )
         folder = Path(variable)
     for suffix in ("", *DECOMPRESSORS):

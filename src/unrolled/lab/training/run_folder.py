@@ -271,6 +271,13 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise DataError(f"{folder} is not a run folder: it has no {CONFIG}")
     config = read_unchecked_json(folder, CONFIG)
+    if config.get("format") != _FORMAT and "model_type" in config:
+        names = config.get("architectures")
+        name = str(names[0]) if isinstance(names, list) and names else "AutoModel"
+        raise DataError(
+            f"{folder} is a model of transformers ({config['model_type']}), not a run folder; in Python, "
+            f"transformers.{name}.from_pretrained loads it, and unrolled.account or unrolled.explain opens it"
+        )
     if config.get("format") != _FORMAT:
         raise DataError(f'{path} is not the configuration of a run: "format" is not "{_FORMAT}"')
     if config.get("version") not in (_UNCHECKED, _VERSION):
