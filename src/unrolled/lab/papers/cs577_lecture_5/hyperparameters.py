@@ -256,8 +256,8 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
                 dev = {value: [100 * each["dev"] for each in those] for value, those in found.items() if those}
                 means = [fmean(each) for each in dev.values()]
                 panel.plot([*dev], means, color=COLOURS[number], marker=MARKERS[number], label=title)
-                low, high = (list(map(end, dev.values())) for end in (min, max))
-                panel.fill_between([*dev], low, high, color=COLOURS[number], alpha=0.15, linewidth=0)
+                lowest, highest = (list(map(end, dev.values())) for end in (min, max))
+                panel.fill_between([*dev], lowest, highest, color=COLOURS[number], alpha=0.15, linewidth=0)
             unit = f" ({about.counted})" if changed == "batch" else " (units)" if changed == "hidden" else ""
             panel.set(xscale="log", title=f"{about.title}", xlabel=f"{label}{unit}")
             panel.set_xticks(values, [f"{value:g}" for value in values])
