@@ -209,7 +209,7 @@ def _shares(results: Sequence[Result]) -> Table:
 
 def _draw(mine: Sequence[Result]) -> Figure:
     scores = mine[0]["scores"]
-    figure, panels = grid(len(scores), 2, width=2.6, height=2.3)
+    figure, panels = grid(len(scores), 2, width=3.0, height=2.3)
     for panel, (kind, polarity) in zip(panels, product(scores, _SIGNS), strict=True):
         groups = {f"{word} adj".strip(): scores[kind][f"{word} {polarity}".strip()] for word in _WORDS}
         draw_boxes(panel, groups, [(COLOURS[number], 0.75) for number in range(len(_WORDS))])
