@@ -71,6 +71,7 @@ _DECAYS: dict[Scale, tuple[float, ...]] = {
     "paper": (1e-5, 3e-4, 1e-4, 3e-5, 1e-3, 0.0),
 }
 """The published ones first."""
+_CAPTION = "the means over the seeds; bars reach from the smallest of their values to the largest."
 _DRAWN = {"step, at zero": "step_zero", "step, activation": "step_activation", "sum, at zero": "sum_zero"}
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"seeds": 1, "corpus": "made-up", "hidden": 8, "epochs": 2, "batch": 8},
@@ -149,7 +150,8 @@ class Approximation(Experiment):
             "Mean relative error of the hidden states of the test sentences, %: of one step (published: at zero), and "
             "of the sum of n-grams"
         )
-        return Report([Table(title, columns, rows)], {"implicit-ngrams-approximation": partial(_draw, results, scale)})
+        figure = "implicit-ngrams-approximation"
+        return Report([Table(title, columns, rows)], {figure: partial(_draw, results, scale)}, {figure: _CAPTION})
 
 
 def _title(kind: str, spectral: bool) -> str:
@@ -202,7 +204,7 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
         _write_decades(panel)
     write_seeds(panels, results)
     for panel in panels[:: len(PUBLISHED)]:
-        panel.set_ylabel("relative error of a hidden state,\n% (bars: range of seeds)")
+        panel.set_ylabel("relative error of a hidden state, %")
     legend_below(figure, panels[0], 4)
     return figure
 

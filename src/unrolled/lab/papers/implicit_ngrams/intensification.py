@@ -140,7 +140,8 @@ class Intensification(Experiment):
             for model in _MODELS
             if (mine := where(results, name=model))
         }
-        return Report([_medians(results), _shares(results)], figures)
+        captions = dict.fromkeys(figures, f"the boxes are those of seed {results[0].trial.seed}.")
+        return Report([_medians(results), _shares(results)], figures, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper: by the score of the context, "very" strengthens adjectives and "not" weakens them."""

@@ -155,14 +155,13 @@ class Negation(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Summarise the box plots in numbers, and draw them."""
-        return Report(
-            [_adjectives(results), _table(results)],
-            {
-                f"implicit-ngrams-negation-{name}": partial(_draw, results, models)
-                for name, models in {**_FIGURES, "elman": ("Elman",)}.items()
-                if _of(results, *models)
-            },
-        )
+        figures = {
+            f"implicit-ngrams-negation-{name}": partial(_draw, results, models)
+            for name, models in {**_FIGURES, "elman": ("Elman",)}.items()
+            if _of(results, *models)
+        }
+        captions = dict.fromkeys(figures, f"the boxes are those of seed {results[0].trial.seed}.")
+        return Report([_adjectives(results), _table(results)], figures, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper: "not" reverses adjectives in the models that learn it, and not the negative ones in the others."""

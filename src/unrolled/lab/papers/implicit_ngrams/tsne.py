@@ -144,6 +144,7 @@ class MapOfContexts(Experiment):
         return Report(
             [Table(title, columns, rows)],
             {"implicit-ngrams-tsne": partial(_draw, results)},
+            {"implicit-ngrams-tsne": f"the maps are those of seed {first.trial.seed}."},
         )
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:

@@ -112,7 +112,7 @@ class Bidirectional(Experiment):
             f"sequence-level-features-figure4-{name}": partial(_draw, results, expansion)
             for expansion, name in _EXPANSIONS.items()
         }
-        return Report(tables, drawn)
+        return Report(tables, drawn, dict.fromkeys(drawn, f"the scores are those of seed {results[0].trial.seed}."))
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The caption: the signs of four scores, which the paper finds with the approximation."""

@@ -117,7 +117,8 @@ class NegationScores(Experiment):
         if any(where(results, encoder=encoder, double_negation=True) for encoder in PUBLISHED):
             drawn["sequence-level-features-figure2"] = partial(_draw_bars, results)
         tables = [_scores(results), _signs(results)]
-        return Report([table for table in tables if table.rows], drawn)
+        captions = dict.fromkeys(drawn, f"the scores are those of seed {results[0].trial.seed}.")
+        return Report([table for table in tables if table.rows], drawn, captions)
 
 
 def alternating(scores: Sequence[Sequence[float]]) -> int:

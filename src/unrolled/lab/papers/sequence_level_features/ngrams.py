@@ -111,7 +111,8 @@ class NgramScores(Experiment):
             for encoder, corpus in product(_ENCODERS, _CORPORA)
             if (mine := where(results, encoder=encoder, corpus=corpus))
         }
-        return Report([Table(title, columns, rows)], drawn)
+        captions = dict.fromkeys(drawn, f"the boxes are those of seed {results[0].trial.seed}.")
+        return Report([Table(title, columns, rows)], drawn, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper, of a GRU's approximation: words and bigrams tell the label better than three or four words."""
