@@ -43,7 +43,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid
+from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid, seed_captions
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
@@ -140,7 +140,7 @@ class Intensification(Experiment):
             for model in _MODELS
             if (mine := where(results, name=model))
         }
-        captions = dict.fromkeys(figures, f"the boxes are those of seed {results[0].trial.seed}.")
+        captions = seed_captions(figures, "boxes", results)
         return Report([_medians(results), _shares(results)], figures, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:

@@ -41,7 +41,7 @@ from unrolled.lab.papers.framework.experiment import (
     TrialSetup,
     average,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid
+from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid, seed_captions
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
@@ -160,7 +160,7 @@ class Negation(Experiment):
             for name, models in {**_FIGURES, "elman": ("Elman",)}.items()
             if _of(results, *models)
         }
-        captions = dict.fromkeys(figures, f"the boxes are those of seed {results[0].trial.seed}.")
+        captions = seed_captions(figures, "boxes", results)
         return Report([_adjectives(results), _table(results)], figures, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:

@@ -26,7 +26,7 @@ from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, lear
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid
+from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid, seed_captions
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
@@ -111,7 +111,7 @@ class NgramScores(Experiment):
             for encoder, corpus in product(_ENCODERS, _CORPORA)
             if (mine := where(results, encoder=encoder, corpus=corpus))
         }
-        captions = dict.fromkeys(drawn, f"the boxes are those of seed {results[0].trial.seed}.")
+        captions = seed_captions(drawn, "boxes", results)
         return Report([Table(title, columns, rows)], drawn, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
