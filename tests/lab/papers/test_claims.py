@@ -40,6 +40,14 @@ def test_the_triangle_is_compared_with_what_the_paper_says_of_never_and_loses(na
     assert holds(TriangleOfScores(), lambda _: unlike, named) == {False}
 
 
+def test_networks_that_the_paper_does_not_show_are_not_compared():
+    triangle = {"sentences": [{"scores": [[0.0] * 6 for _ in range(6)]}]}
+    assert holds(TriangleOfScores(), lambda _: triangle, "MVMA-G") == {False}
+    assert holds(TriangleOfScores(), lambda _: triangle, "GRU") == set()
+    assert holds(NgramScores(), scored(9, 5, 4, 5), "GRU") == {True}
+    assert holds(NgramScores(), scored(9, 5, 4, 5), "LSTM") == set()
+
+
 def test_one_training_whose_map_does_not_separate_topics_is_enough_to_differ():
     def maps(last):
         return lambda settings: {"map": {"neighbours": last if settings["training"]["seed"] == 2 else 0.99}}

@@ -57,6 +57,17 @@ def test_shares_of_negation_turn_with_the_scores():
     assert report.tables[0].cells() == [["positive", "3 (73)", "2 of 37"], ["negative", "3 (47)", "1 of 31"]]
 
 
+def test_of_models_that_do_not_learn_negation_only_the_negative_adjectives_are_compared():
+    turned, gru, va_w = [-2.0, -1.0, -1.0], 0, 2
+    results = [negation_result(number, turned, [1.0, 2.0, 1.0]) for number in (gru, va_w)]
+    assert [each.trial.settings["name"] for each in results] == ["GRU", "VA-W"]
+    assert Negation().claims(results) == {
+        'GRU: most positive adjectives are negative after "not"': True,
+        'GRU: most negative adjectives are positive after "not"': True,
+        'VA-W: most negative adjectives are not positive after "not"': False,
+    }
+
+
 def test_rates_are_those_counted_by_hand_and_lie_within_their_intervals():
     sign = torch.tensor([1.0, 1.0, -1.0, -1.0])
     scores = {

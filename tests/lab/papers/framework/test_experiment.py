@@ -101,6 +101,9 @@ def test_a_number_is_a_mean_with_its_deviation_beside_the_published_one():
     assert str(Number([80.0, 90.0], theirs=81.0, digits=1)) == "85.0 ± 7.1 (81.0)"
     assert str(Number([0.8514], theirs=0.81, digits=1, percent=True)) == "85.1 (81.0)"
     assert str(Number([], theirs=2.0)) == "– (2.00)"
+    assert str(Number([2.18e10], digits=1, percent=True)) == "2.2e+12"
+    assert str(Number([2.18e4], digits=1, percent=True)) == "2180000.0"
+    assert str(Number([2.18e10], digits=0)) == "21800000000"  # a count
     assert Number([3.0], theirs=2.0).difference == 1.0
     assert Number([3.0]).difference is None
     assert Number([], theirs=3.0).difference is None

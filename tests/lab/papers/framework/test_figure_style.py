@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from unrolled.lab.papers import EXPERIMENTS
-from unrolled.lab.papers.framework.figure_style import draw_box_pairs, draw_boxes, grid, save, write_seeds
+from unrolled.lab.papers.framework.figure_style import (
+    draw_box_pairs,
+    draw_boxes,
+    grid,
+    save,
+    seed_captions,
+    write_seeds,
+)
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
 
@@ -83,6 +90,13 @@ def test_a_figure_with_bands_or_bars_of_error_has_a_caption(name: str, tmp_path:
         drawn = [each for axes in kept[0].axes for each in (*axes.collections, *axes.containers)]
         if {type(each).__name__ for each in drawn} & {"FillBetweenPolyCollection", "ErrorbarContainer"}:
             assert report.captions.get(key), f"{key} has bands or bars that nothing explains"
+
+
+def test_captions_name_the_seed_of_the_first_result_and_need_one() -> None:
+    experiment = EXPERIMENTS.get("implicit-ngrams/intensification")()
+    results = collect(experiment, "cpu", ResultStore(Path(__file__).parents[4] / "results"))
+    assert seed_captions(["a", "b"], "boxes", results) == dict.fromkeys("ab", "the boxes are those of seed 0.")
+    assert seed_captions(["a"], "boxes", []) == {}
 
 
 def test_lines_say_of_how_many_seeds_they_are(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "grid",
     "legend_below",
     "save",
+    "seed_captions",
     "write_count",
     "write_seeds",
 ]
@@ -172,6 +173,11 @@ def draw_box_pairs(panel: Axes, pair: Sequence[Mapping[int, Sequence[float]]]) -
     panel.axhline(0, color="#888888", linewidth=1)
     _write_sizes(panel, [values for groups in pair for values in groups.values()])
     return handles
+
+
+def seed_captions(figures: Iterable[str], what: str, results: Sequence[Result]) -> dict[str, str]:
+    """Say below each figure that its boxes, maps or scores, whatever ``what`` is, are those of the first result."""
+    return {name: f"the {what} are those of seed {each.trial.seed}." for name in figures for each in results[:1]}
 
 
 def write_seeds(panels: Sequence[Axes], results: Sequence[Result], of: str = "") -> None:

@@ -19,6 +19,8 @@ __all__ = ["MISSING", "POINTS", "SHARE", "Number", "Table", "cell", "markdown_ta
 MISSING = "–"
 POINTS, SHARE = 1.5, 0.08
 """A number agrees with the published one within 1.5 percentage points, or within 8 % where it is no percentage."""
+_LARGE = 1e7
+"""Numbers with digits after the point are written with a power of ten from here on."""
 _LOGARITHMS = {"nats": math.log, "bits": math.log2}
 
 
@@ -41,7 +43,8 @@ class Number:
     """Whether a missing published number is shown, as a dash in brackets."""
 
     def _show(self, value: float) -> str:
-        return f"{100 * value if self.percent else value:.{self.digits}f}"
+        shown = 100 * value if self.percent else value
+        return f"{shown:.1e}" if self.digits and abs(shown) >= _LARGE else f"{shown:.{self.digits}f}"
 
     @property
     def shown_ours(self) -> str:

@@ -48,6 +48,7 @@ from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from unrolled.lab.data.batches.base import EncodedTexts
@@ -70,6 +71,8 @@ _DECAYS: dict[Scale, tuple[float, ...]] = {
     "paper": (1e-5, 3e-4, 1e-4, 3e-5, 1e-3, 0.0),
 }
 """The published ones first."""
+_CAPTION = "the means over the seeds; bars reach from the smallest of their values to the largest."
+_DRAWN = {"step, at zero": "step_zero", "step, activation": "step_activation", "sum, at zero": "sum_zero"}
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"seeds": 1, "corpus": "made-up", "hidden": 8, "epochs": 2, "batch": 8},
     "cpu": {"seeds": 3, "corpus": "sst2-sentences", "hidden": 64, "epochs": 6, "batch": 32},
@@ -148,7 +151,8 @@ class Approximation(Experiment):
             "Mean relative error of the hidden states of the test sentences, %: of one step (published: at zero), and "
             "of the sum of n-grams"
         )
-        return Report([Table(title, columns, rows)], {"implicit-ngrams-approximation": partial(_draw, results, scale)})
+        figure = "implicit-ngrams-approximation"
+        return Report([Table(title, columns, rows)], {figure: partial(_draw, results, scale)}, {figure: _CAPTION})
 
 
 def _title(kind: str, spectral: bool) -> str:
@@ -186,24 +190,41 @@ def mean_errors(model: Classifier, split: EncodedTexts) -> dict[str, float]:
 
 
 def _draw(results: Sequence[Result], scale: Scale) -> Figure:
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    figure, panels = grid(1, len(PUBLISHED), width=3.2)
-    results = _normalised(results, spectral=False)
+    kinds = [spectral for spectral in (False, True) if _normalised(results, spectral)]
+    figure, panels = grid(len(kinds), len(PUBLISHED), width=3.2, height=2.8)
     decays = [decay for decay in sorted(_DECAYS[scale]) if decay]  # a logarithmic axis has no place for 0
-    shown = {"step, at zero": "step_zero", "step, activation": "step_activation", "sum, at zero": "sum_zero"}
-    for panel, (kind, published) in zip(panels, PUBLISHED.items(), strict=True):
-        found = {decay: chosen for decay in decays if (chosen := where(results, kind=kind, weight_decay=decay))}
-        for number, (label, name) in enumerate(shown.items()):
-            means = [100 * fmean(each[name] for each in chosen) for chosen in found.values()]
-            panel.plot([*found], means, color=COLOURS[number], marker=MARKERS[number], label=label)
+    for panel, (spectral, kind) in zip(panels, product(kinds, PUBLISHED), strict=True):
+        mine = where(_normalised(results, spectral), kind=kind)
+        found = {decay: chosen for decay in decays if (chosen := where(mine, weight_decay=decay))}
+        for number, (label, name) in enumerate(_DRAWN.items()):
+            _draw_line(panel, {decay: [100 * each[name] for each in chosen] for decay, chosen in found.items()},
+                       color=COLOURS[number], marker=MARKERS[number], label=label)  # fmt: skip
         style: dict[str, Any] = {"color": COLOURS[6], "marker": MARKERS[6], "linestyle": ":"}
-        panel.plot([*published], [*published.values()], **style, label="step, at zero, published")
-        panel.set(xscale="log", yscale="log", title=kind, xlabel="weight decay")  # sums of errors may be very large
-        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        panel.yaxis.set_major_formatter("{x:g}")
-        panel.yaxis.set_minor_formatter(NullFormatter())
+        panel.plot([*PUBLISHED[kind]], [*PUBLISHED[kind].values()], **style, label="step, at zero, published")
+        panel.set(xscale="log", title=_title(kind, spectral), xlabel="weight decay")
+        _write_decades(panel)
     write_seeds(panels, results)
-    panels[0].set_ylabel("relative error of a hidden state, %")
+    for panel in panels[:: len(PUBLISHED)]:
+        panel.set_ylabel("relative error of a hidden state, %")
     legend_below(figure, panels[0], 4)
     return figure
+
+
+def _draw_line(panel: Axes, values: Mapping[float, Sequence[float]], **style: Any) -> None:
+    """Draw means against weight decay, with bars from the smallest to the largest value."""
+    means = [fmean(each) for each in values.values()]
+    below = [mean - min(each) for mean, each in zip(means, values.values(), strict=True)]
+    above = [max(each) - mean for mean, each in zip(means, values.values(), strict=True)]
+    panel.errorbar([*values], means, yerr=(below, above), elinewidth=0.8, capsize=2, **style)
+
+
+def _write_decades(panel: Axes) -> None:
+    """Make the vertical axis logarithmic; over more than three decades, label powers of ten only."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    panel.set_yscale("log")  # sums of errors may be very large
+    low, high = panel.get_ylim()
+    is_wide = high > 1e3 * low
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
+    panel.yaxis.set_major_formatter(LogFormatterSciNotation() if is_wide else "{x:g}")
+    panel.yaxis.set_minor_formatter(NullFormatter())

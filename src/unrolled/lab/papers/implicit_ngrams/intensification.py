@@ -43,7 +43,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid
+from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid, seed_captions
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
@@ -140,7 +140,8 @@ class Intensification(Experiment):
             for model in _MODELS
             if (mine := where(results, name=model))
         }
-        return Report([_medians(results), _shares(results)], figures)
+        captions = seed_captions(figures, "boxes", results)
+        return Report([_medians(results), _shares(results)], figures, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper: by the score of the context, "very" strengthens adjectives and "not" weakens them."""
@@ -209,7 +210,7 @@ def _shares(results: Sequence[Result]) -> Table:
 
 def _draw(mine: Sequence[Result]) -> Figure:
     scores = mine[0]["scores"]
-    figure, panels = grid(len(scores), 2, width=2.6, height=2.3)
+    figure, panels = grid(len(scores), 2, width=3.0, height=2.3)
     for panel, (kind, polarity) in zip(panels, product(scores, _SIGNS), strict=True):
         groups = {f"{word} adj".strip(): scores[kind][f"{word} {polarity}".strip()] for word in _WORDS}
         draw_boxes(panel, groups, [(COLOURS[number], 0.75) for number in range(len(_WORDS))])

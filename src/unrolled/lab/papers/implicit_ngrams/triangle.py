@@ -22,7 +22,7 @@ from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.corpora import load_cached
-from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
@@ -39,6 +39,7 @@ SENTENCES = ("the film never loses its charm", "it is not a bad story , but it m
 """As in the paper's first sentence, a word reverses what follows it."""
 _NEVER, _LOSES = 2, 3  # their places in the first sentence
 _MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
+_IN_PAPER = "MVMA-G"
 _SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "day": 300, "paper": 300}
 # As in implicit-ngrams/negation, so that both share their networks.
 _TRAINING: dict[Scale, dict[str, Any]] = {
@@ -124,12 +125,13 @@ class TriangleOfScores(Experiment):
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper: "never" is negative, "loses" positive, and n-grams from "never" on are generally positive."""
         claims = {}
-        for result in results:
-            name, scores = result.trial.settings["name"], result["sentences"][0]["scores"]
+        for result in where(results, name=_IN_PAPER):
+            scores = result["sentences"][0]["scores"]
             begun = [line[_NEVER] > 0 for line in scores[_LOSES:]]
-            claims[f'{name}: "never" alone is negative'] = scores[_NEVER][_NEVER] < 0
-            claims[f'{name}: "loses" alone is positive'] = scores[_LOSES][_LOSES] > 0
-            claims[f'{name}: most longer n-grams that begin with "never" are positive'] = sum(begun) > len(begun) / 2
+            claims[f'{_IN_PAPER}: "never" alone is negative'] = scores[_NEVER][_NEVER] < 0
+            claims[f'{_IN_PAPER}: "loses" alone is positive'] = scores[_LOSES][_LOSES] > 0
+            told = f'{_IN_PAPER}: most longer n-grams that begin with "never" are positive'
+            claims[told] = sum(begun) > len(begun) / 2
         return claims
 
 

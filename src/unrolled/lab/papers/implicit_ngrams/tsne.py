@@ -38,7 +38,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, seed_captions
 from unrolled.lab.papers.framework.synthetic_corpora import topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
@@ -141,10 +141,8 @@ class MapOfContexts(Experiment):
             f"Topics of {len(first['labels'])} texts of fewer than {_LONGEST + 1} tokens (paper: 2,188 phrases); the "
             f"largest has {100 * first['largest']:.0f}%"
         )
-        return Report(
-            [Table(title, columns, rows)],
-            {"implicit-ngrams-tsne": partial(_draw, results)},
-        )
+        figures = {"implicit-ngrams-tsne": partial(_draw, results)}
+        return Report([Table(title, columns, rows)], figures, seed_captions(figures, "maps", results))
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper: the contexts of both models form clusters by topic."""

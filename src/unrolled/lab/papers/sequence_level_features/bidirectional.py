@@ -35,7 +35,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import grid
+from unrolled.lab.papers.framework.figure_style import grid, seed_captions
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
 from unrolled.lab.tasks.classify import Classify
@@ -112,7 +112,7 @@ class Bidirectional(Experiment):
             f"sequence-level-features-figure4-{name}": partial(_draw, results, expansion)
             for expansion, name in _EXPANSIONS.items()
         }
-        return Report(tables, drawn)
+        return Report(tables, drawn, seed_captions(drawn, "scores", results))
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The caption: the signs of four scores, which the paper finds with the approximation."""

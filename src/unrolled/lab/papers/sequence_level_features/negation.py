@@ -29,7 +29,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, draw_box_pairs, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import COLOURS, draw_box_pairs, grid, legend_below, seed_captions
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
 
@@ -117,7 +117,8 @@ class NegationScores(Experiment):
         if any(where(results, encoder=encoder, double_negation=True) for encoder in PUBLISHED):
             drawn["sequence-level-features-figure2"] = partial(_draw_bars, results)
         tables = [_scores(results), _signs(results)]
-        return Report([table for table in tables if table.rows], drawn)
+        captions = seed_captions(drawn, "scores", results)
+        return Report([table for table in tables if table.rows], drawn, captions)
 
 
 def alternating(scores: Sequence[Sequence[float]]) -> int:

@@ -26,7 +26,7 @@ from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, lear
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid
+from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid, seed_captions
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["AssociatedNgrams", "NgramScores", "associated_ngrams"]
 
 _ORDERS = (1, 2, 3, 4)
-_ENCODERS = ("gru", "lstm")  # the paper shows the GRU only
+_ENCODERS = ("gru", "lstm")
+_IN_PAPER = "gru"
 _CORPORA = {"sst2": "SST", "negation": "synthetic"}
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _LABELS = ("positive", "negative")
@@ -110,12 +111,13 @@ class NgramScores(Experiment):
             for encoder, corpus in product(_ENCODERS, _CORPORA)
             if (mine := where(results, encoder=encoder, corpus=corpus))
         }
-        return Report([Table(title, columns, rows)], drawn)
+        captions = seed_captions(drawn, "boxes", results)
+        return Report([Table(title, columns, rows)], drawn, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
-        """The paper: words and bigrams tell the label better than three or four words; it uses the approximation."""
+        """The paper, of a GRU's approximation: words and bigrams tell the label better than three or four words."""
         claims = {}
-        for title, mine in _by_network(results):
+        for title, mine in _by_network(where(results, encoder=_IN_PAPER)):
             right = {
                 order: fmean(map(_correct_signs, found))
                 for order in _ORDERS
