@@ -55,8 +55,8 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
             note += f", which is rounding or the readout's; {finer_type(found)}"
         elif found.exact and found.residual <= NOTED_RESIDUAL:
             note += (
-                ", which is more than rounding: no gradient by the states shows it, as of what a model makes of numbers "
-                "that it takes out of torch; change the input and run the model to see its effect"
+                ", which is more than rounding: no gradient by the states shows it, as of what a model makes of "
+                "numbers that it takes out of torch; change the input and run the model to see its effect"
             )
         notes.append(note)
     return (*notes, *cancellation_note(found.cancellation, found.expansion))
