@@ -71,6 +71,33 @@ def test_where_all_numbers_go_through_the_network_there_is_no_such_note():
     assert not unrolled.explain(Skips(0.0), SERIES, target=1).notes
 
 
+class Results(Skips):
+    """Returns its results in a tuple or a dictionary, as most published models do."""
+
+    def __init__(self, factor, wrap):
+        super().__init__(factor)
+        self.wrap = wrap
+
+    def forward(self, series):
+        return self.wrap(super().forward(series), series)
+
+
+WRAPPED = {
+    "a tuple": (lambda logits, series: (logits, series), lambda out: out[0][:, 1]),
+    "a dictionary": (lambda logits, series: {"logits": logits, "read": series}, lambda out: out["logits"][:, 1]),
+}
+
+
+@pytest.mark.parametrize("form", WRAPPED)
+def test_several_results_do_not_hide_numbers_that_the_target_reads_past_the_network(form):
+    wrap, target = WRAPPED[form]
+    found = unrolled.explain(Results(1.0, wrap), SERIES, target=target)
+    assert any("past its recurrent network" in note for note in found.notes)
+    # the other result reads them past the network as well, and nobody asked for it
+    constant = Results(0.0, lambda logits, series: wrap(logits + 3.0, series))
+    assert not unrolled.explain(constant, SERIES, target=target).notes
+
+
 class Shifted(Skips):
     """Adds constants of its code, as a forecaster that gives its target its unit again."""
 

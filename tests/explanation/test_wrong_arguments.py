@@ -242,3 +242,13 @@ def test_arguments_of_a_result():
     for path, said in ((None, "a NoneType"), (b"page.html", "a bytes"), ("", "the path is empty")):
         refused(FileError, f"cannot write.*{said}; give the path", found.save_html, path)
         refused(FileError, f"cannot write.*{said}; give the path", found.save_json, path)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_ids_that_are_no_tensor_are_to_become_one_of_integers(call):
+    whole = {"a list": [[1, 2, 3]], "an array": X.numpy()}
+    for ids in whole.values():
+        refused(UsageError, r"dtype=torch\.int64\)$", call, Model(), ids)
+    assert call(Model(), torch.tensor(np.asarray(whole["a list"]), dtype=torch.int64)) is not None  # which is a remedy
+    for numbers in ([[0.5, 1.0, 2.0]], X.numpy() / 2, [[1], [2, 3]]):
+        refused(UsageError, r"dtype=torch\.float32\)$", call, Model(), numbers)

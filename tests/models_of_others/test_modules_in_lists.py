@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import unrolled
+from unrolled.errors import UsageError
 
 IDS = torch.tensor([[3, 7, 1, 5, 2]])
 
@@ -213,3 +214,21 @@ def test_each_step_has_the_weights_that_it_ran_with(container):
     mine, theirs = found
     assert abs(mine.ledger.remainder) < 1e-6
     torch.testing.assert_close(mine.triangle.contributions, theirs.triangle.contributions)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's, of quantisation
+def test_a_quantised_network_in_a_list_is_refused_in_words_that_help():
+    class Quantised(nn.Module):
+        def __init__(self, keep):
+            super().__init__()
+            self.embedding, self.out = nn.Embedding(9, 4), nn.Linear(5, 2)
+            whole = nn.Sequential(nn.LSTM(4, 5, batch_first=True))
+            self.parts = keep([torch.ao.quantization.quantize_dynamic(whole, {nn.LSTM})[0]])
+
+        def forward(self, ids):
+            return self.out(self.parts[0](self.embedding(ids))[0][:, -1])
+
+    with pytest.raises(UsageError, match=r"parts\.0 is quantised, .* keep it in a torch\.nn\.ModuleList"):
+        unrolled.explain(Quantised(list), IDS)
+    found = unrolled.explain(Quantised(nn.ModuleList), IDS)
+    assert any("is quantised" in note for note in found.notes)

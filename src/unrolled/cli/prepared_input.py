@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unrolled.cli.time_left import tell_time_left
 from unrolled.errors import NonFiniteError, UnknownNameError, UsageError
 from unrolled.report.unknown_words import mark_unknown, note_unknown
 
@@ -135,17 +136,18 @@ class ChosenTarget:
     def _explain(self, prepared: PreparedInput, expansion: str, max_order: int | None) -> Explanation:
         from unrolled.explanation.api import explain
 
-        return explain(
-            prepared.model,
-            *prepared.inputs,
-            target=self.target,
-            against=self.against,
-            classes=prepared.labels or [prepared.class_name(k) for k in range(len(self.logits))],
-            tokens=prepared.tokens,
-            expansion=expansion,
-            max_order=max_order,
-            rnn=prepared.rnn,
-        )
+        with tell_time_left(len(prepared.tokens), expansion):
+            return explain(
+                prepared.model,
+                *prepared.inputs,
+                target=self.target,
+                against=self.against,
+                classes=prepared.labels or [prepared.class_name(k) for k in range(len(self.logits))],
+                tokens=prepared.tokens,
+                expansion=expansion,
+                max_order=max_order,
+                rnn=prepared.rnn,
+            )
 
     def explain_by_others(self, shown: str, max_order: int | None = None) -> tuple[list[Explanation], list[str]]:
         """Explain it by every expansion except ``shown``; also say which expansions do not suit the network."""

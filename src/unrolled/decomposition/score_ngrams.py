@@ -15,6 +15,7 @@ from unrolled.decomposition.composed_sequence import ComposedSequence
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_weight import score_weight
+from unrolled.decomposition.sweep_progress import count_steps
 from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep
 from unrolled.linalg.quadrature import relative_error
 
@@ -53,7 +54,7 @@ def scored_blocks(
         The terms, and both products in float64, shape (readouts, batch, starts).
     """
     strongest = score_weight(weights)
-    for block in forward_sweep(sequence, longest):
+    for block in count_steps(forward_sweep(sequence, longest)):
         both = torch.cat((strongest, weights[block.time])).transpose(0, 1)  # (batch, 2 readouts, state)
         of_score, of_weight = torch.einsum("mbs,bks->kbm", block.terms, both).double().chunk(2)
         yield block, of_score, of_weight

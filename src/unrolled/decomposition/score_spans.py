@@ -21,6 +21,7 @@ from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_ngrams import NGramScores
 from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.stack_sweep import Received, SpanColumns, pick, receivers
+from unrolled.decomposition.sweep_progress import count_steps, planned_steps
 from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
 
@@ -95,13 +96,15 @@ def _bands(stack: BidirectionalStack, weights: Sequence[Sequence[Tensor | None]]
         2, count, len(layout.lengths), 2, layout.time, longest, dtype=torch.float64, device=inside.device
     )
     index = reversal(layout.lengths, layout.time).T[:, :, None]
-    for ways, received, read in zip(stack.levels, receivers(stack, columns), weights, strict=True):
-        for way, weight in enumerate(read):
-            if weight is None:
-                continue
-            readout = _Readout.of(layout.turn(weight, way, axis=1))
-            spans = _spans(ways[way], columns, received[way], readout).permute(0, 3, 4, 1, 2)
-            found[:, :, :, way] += spans.gather(3, index.expand(spans.shape)) if way else spans
+    sweeps = sum(each is not None for read in weights for each in read)
+    with planned_steps(sweeps * layout.time):
+        for ways, received, read in zip(stack.levels, receivers(stack, columns), weights, strict=True):
+            for way, weight in enumerate(read):
+                if weight is None:
+                    continue
+                readout = _Readout.of(layout.turn(weight, way, axis=1))
+                spans = _spans(ways[way], columns, received[way], readout).permute(0, 3, 4, 1, 2)
+                found[:, :, :, way] += spans.gather(3, index.expand(spans.shape)) if way else spans
     return found * inside.T[:, None, :, None]
 
 
@@ -166,7 +169,7 @@ def _spans(layer: AffineSequence, columns: SpanColumns, received: tuple[Received
     found = torch.zeros(shape, dtype=torch.float64, device=layer.g.device)
     ends, spare = layer.g.new_empty(2, time, len(readout.at(0)), batch, size)
     pairs, workspace = _Pairs(columns, received), Workspace()
-    for t in reversed(range(time)):
+    for t in count_steps(reversed(range(time))):
         stop = min(t + longest, time)
         ends[t] = readout.at(t)
         here, image = ends[t:stop], spare[t:stop].flatten(0, 1)

@@ -58,7 +58,7 @@ def _explain_by_class(
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
         named = all_modules(python.model)
         cut = [named[path] for path in networks.paths]
-        read_past = cache(partial(reads_past, python.model, cut, asked.args, asked.kwargs, seed))
+        read_past = cache(partial(reads_past, python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed))
 
         def noted(each: Explanation) -> Explanation:
             before, after = kind_note(each.target, python.model), constants_note(each, read_past)

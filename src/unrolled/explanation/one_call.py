@@ -20,6 +20,7 @@ from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.score_ngrams import NGramScores, score_each
 from unrolled.decomposition.score_spans import DEEP_ORDER, score_spans
+from unrolled.decomposition.sweep_progress import planned_steps
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import NonFiniteError, ParityError, RandomOperationError, UnrolledError
 from unrolled.expansions.base import TOLERANCE, Expansion
@@ -185,12 +186,9 @@ def _score(
         sequences = _sequences(opened, expansion)
         failures = [sequence.failure for members in sequences for sequence in members]
         bands = 2 * len(opened.directions) * len(reads)
-        found = score_each(
-            opened,
-            sequences,
-            [read.weights for read in reads],
-            default_longest(opened.layout.time, bands) if order is None else order,
-        )
+        most = default_longest(opened.layout.time, bands) if order is None else order
+        with planned_steps(sum(map(len, sequences)) * opened.layout.time):
+            found = score_each(opened, sequences, [read.weights for read in reads], most)
     return found, convergence_notes(failures)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.decomposition.bands import by_entered, default_longest
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.score_spans import DEEP_ORDER
+from unrolled.decomposition.sweep_progress import planned_steps
 from unrolled.errors import ConvergenceError
 from unrolled.explanation.examples import complete_owners
 from unrolled.explanation.held_calls import HeldCalls
@@ -110,11 +111,12 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
         if part is not None:
             biases.add(row.name, part.detach(), torch.arange(batch, device="cpu"))
     opened = []
-    for line, owners in zip(lines, _owners(run, lines, again), strict=True):
-        if bool((owners >= 0).any()):
-            initial = _initial(line, owners, found, strands, rows, biases)
-            own_limit = DEEP_ORDER if longest is None and line.coupled else limit
-            opened.append(_open_line(line, owners, initial, found, own_limit))
+    with planned_steps(sum(len(line.inside) * (2 if line.both else 1) for line in lines)):
+        for line, owners in zip(lines, _owners(run, lines, again), strict=True):
+            if bool((owners >= 0).any()):
+                initial = _initial(line, owners, found, strands, rows, biases)
+                own_limit = DEEP_ORDER if longest is None and line.coupled else limit
+                opened.append(_open_line(line, owners, initial, found, own_limit))
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
     used = {name: part for name, part in biases.parts.items() if bool(part.any())}
     logit = expected.double().cpu()

@@ -1,4 +1,4 @@
-"""Whether a model's output depends on numbers of its arguments by another way than through its networks."""
+"""Whether what is explained of a model depends on numbers of its arguments by another way than through its networks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from unrolled.decomposition.nested_tensors import copy_tensors, leaves, rebuilt
 from unrolled.decomposition.preserve_model import preserved
+from unrolled.explanation.targets.target_function import called_target
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -22,12 +23,13 @@ def reads_past(
     networks: Collection[nn.Module],
     args: tuple[object, ...],
     kwargs: Mapping[str, object],
+    target: object,
     seed: int | None,
 ) -> bool:
-    """Tell whether gradients show that numbers reach the output past these networks.
+    """Tell whether gradients show that numbers reach the target past these networks.
 
-    Numbers that the model detaches count as well. Nothing is shown where it returns several tensors, takes numbers out
-    of tensors, computes in inference mode, or calls a network by another way than its ``forward``.
+    Numbers that the model detaches count as well. Nothing is shown where it takes numbers out of tensors, computes in
+    inference mode, or calls a network by another way than its ``forward``.
     """
     given = copy_tensors((args, dict(kwargs)))
     places = {place: each.requires_grad_() for place, each in leaves(given) if each.is_floating_point()}
@@ -46,6 +48,7 @@ def reads_past(
     try:
         with preserved(model, seed), torch.enable_grad(), _Attached():
             output = model(*given[0], **given[1])
+            output = called_target(target, output) if callable(target) else output
         if not isinstance(output, Tensor) or not output.requires_grad or len(called) < len(set(networks)):
             return False
         weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device).reshape(output.shape)

@@ -126,3 +126,29 @@ def test_a_pipe_is_refused_since_data_are_read_more_than_once(unrolled, there, r
     files = {"data": "mine.tsv", role: "pipe.tsv"}
     words = [word for name, path in files.items() for word in (f"--{name}", path)]
     unrolled("train", "classify", *words).assert_refused(2, "pipe.tsv is a pipe or a device")
+
+
+def test_files_that_moved_together_are_found_in_the_folder_that_is_named(there, tmp_path):
+    (there / "held").mkdir()
+    (there / "held" / "mine.tsv").write_text("another text\t0\n")
+    choice = DataSettings(data=("mine.tsv",), test=("held/mine.tsv",)).with_absolute_paths()
+    before = choice.files()
+    there.rename(tmp_path / "elsewhere")
+    with pytest.raises(FileError, match=r"or name the folder where it lies now: --data-dir FOLDER"):
+        choice.reload_corpus(Classification)
+    with pytest.raises(FileError, match=r"mine\.tsv: no such file"):  # not below this folder
+        choice.reload_corpus(Classification, tmp_path)
+    corpus = choice.reload_corpus(Classification, tmp_path / "elsewhere")
+    assert [each.tokens for each in corpus.test] == [("another", "text")]
+    now = choice.files(tmp_path / "elsewhere")
+    assert list(now) == list(before)  # the checksums of a run know them by these names
+    assert list(now.values()) == [tmp_path / "elsewhere" / "mine.tsv", tmp_path / "elsewhere" / "held" / "mine.tsv"]
+
+
+@pytest.mark.usefixtures("there")
+def test_a_file_that_is_where_it_was_is_read_there(tmp_path):
+    choice = DataSettings(data=("mine.tsv",)).with_absolute_paths()
+    (tmp_path / "mine.tsv").write_text("another text\t0\n")
+    assert choice.moved_to(tmp_path) == choice
+    dataset = DataSettings(data=("negation",))
+    assert dataset.moved_to(tmp_path) is dataset

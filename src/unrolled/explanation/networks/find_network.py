@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
+from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
@@ -162,6 +163,14 @@ def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
             f"no recurrent network in {type(model).__name__}; {compiled[0]} is scripted, and what it computes "
             "cannot be seen: pass the Python module that it was made of"
         )
+    registered = set(map(id, model.modules()))
+    for path, module in modules.items():
+        if quantised_kind(module) is not None and id(module) not in registered:
+            return (
+                f"no recurrent network in {type(model).__name__}; {path} is quantised, and is opened where the model "
+                "registers it: keep it in a torch.nn.ModuleList or a ModuleDict, or pass the model that it was "
+                "quantised from"
+            )
     written = [(path, module) for path, module in modules.items() if has_recurrent_name(module)]
     if written:
         return _without_steps(*written[-1])

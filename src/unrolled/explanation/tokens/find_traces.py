@@ -54,7 +54,7 @@ class FoundTraces:
         known = [each for each in found.values() if each is not None]
         own = [each for each in known if not _are_mixed(each, known) and not _are_of_all_steps(each)]
         own.sort(key=_order_of_likelihood)
-        describes = bool(known) and all(map(_are_of_all_steps, known)) and len(known) == len(found)
+        describes = bool(known) and all(map(_describes, known)) and len(known) == len(found)
         return Traces(tuple(own), self._looked_up and not describes, mixed=bool(self._sources) and not own)
 
     def of_made_ids(self) -> Traces | None:
@@ -136,6 +136,12 @@ def _are_mixed(trace: Trace, found: Sequence[Trace]) -> bool:
 def _are_of_all_steps(trace: Trace) -> bool:
     """Whether every step reads the same places, which then describe the sequence and name no step."""
     return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
+
+
+def _describes(trace: Trace) -> bool:
+    """Whether it describes its sequences, each of which then reads some of it."""
+    reads = (any(place >= 0 for step in each for place in step) for each in trace.places)
+    return _are_of_all_steps(trace) and all(reads)
 
 
 def _trace_of(source: TokenSource, steps: Steps, joins_others: bool) -> Trace:

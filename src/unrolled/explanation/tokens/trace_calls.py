@@ -108,7 +108,7 @@ def trace_calls(
         kwargs: Its keyword arguments.
     """
     tracer = _CallTracer(networks.opened)
-    given, named = tracer.open(args), tracer.open(dict(kwargs))
+    given, named = tracer.open_call(args, kwargs)
     try:
         with (
             torch.enable_grad(),

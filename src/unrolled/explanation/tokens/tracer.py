@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, positions_read
 from unrolled.held_forward.token_positions import TokenPositions
+from unrolled.held_forward.token_vectors import INTEGERS
 from unrolled.held_forward.variables import ReadsVariables
 
 __all__ = ["TokenSource", "Tracer"]
@@ -46,18 +47,29 @@ class Tracer(ReadsVariables):
         self.positions = TokenPositions()
         self.arguments: list[tuple[int, Tensor]] = []
         """The number of the first token of each argument of ids."""
+        self.texts: list[tuple[int, Tensor]] = []
+        """The number of the first token of each list of texts that is an argument, and the ids of all of them."""
         self.sources: list[TokenSource] = []
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
         self._count = self._vectors = 0
+
+    def open_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call as the model receives them."""
+        return [self.open(each) for each in args], {name: self.open(each) for name, each in kwargs.items()}
 
     def open(self, value: Any) -> Any:
         """Return an argument as the model receives it."""
         if type(value) is PackedSequence:
             return value._replace(data=self.open(value.data))
         if not isinstance(value, Tensor):
-            items = items_of(value)
-            return value if items is None else with_items(value, {key: self.open(each) for key, each in items.items()})
+            items, first = items_of(value), self._count
+            if items is None:
+                return value
+            opened = with_items(value, {key: self.open(each) for key, each in items.items()})
+            if isinstance(value, list | tuple) and len(value) > 1 and all(map(_is_text, value)):
+                self.texts.append((first, torch.cat([each.detach() for each in value])))
+            return opened
         copy = value.detach().clone()
         if copy.is_floating_point():
             if copy.dim() < 2:
@@ -143,6 +155,9 @@ class Tracer(ReadsVariables):
             return self._opened(result, ids, nowhere, ids.new_zeros(0), 0, table)
         highest = int(places.max())
         first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
+        if (lowest := int(places[places >= 0].min())) < first:  # tokens of several arguments, which one list may hold
+            lists = ((n, each) for n, each in self.texts if n <= lowest and highest < n + each.numel())
+            first, argument = next(lists, (first, argument))
         inside = (places >= first) & (places < first + argument.numel())
         places = torch.where(inside, places - first, -1)
         number = 0 if padding is None or padding < 0 else padding
@@ -156,6 +171,11 @@ class Tracer(ReadsVariables):
         self.sources.append(TokenSource(leaf, ids.detach().clone(), places, argument, padding, table=table))
         with torch.enable_grad():
             return leaf.clone()
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a vector of ids."""
+    return isinstance(value, Tensor) and value.dim() == 1 and value.dtype in INTEGERS
 
 
 def _table_of(args: Sequence[Any], ids: Tensor) -> int:

@@ -23,7 +23,7 @@ from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.error_page import write_error_page
 from unrolled.lab.cli.labelled_predictions import is_text_classification, predict_classes, predict_ratings
-from unrolled.lab.cli.options import DataFolder, MultiValueCommand, offer, print_notes, run_argument
+from unrolled.lab.cli.options import MultiValueCommand, RunDataFolder, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
 from unrolled.laboratory import check_run, check_source, files_of_run, is_hub_dataset
@@ -78,7 +78,7 @@ def evaluate(
         typer.Option(min=1, help="Largest number of errors on the page.", show_default=str(_ON_THE_PAGE)),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
-    data_dir: DataFolder = None,
+    data_dir: RunDataFolder = None,
 ) -> None:
     """Evaluate a trained model by all metrics of its task.
 

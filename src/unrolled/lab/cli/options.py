@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DataFolder",
     "MultiValueCommand",
+    "RunDataFolder",
     "check_files",
     "offer",
     "options",
@@ -35,6 +36,14 @@ __all__ = [
 
 DataFolder = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
+]
+
+RunDataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Folder of the datasets, by default the variable UNROLLED_DATA; or of the run's own files, if they moved.",
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unrolled.lab.cli.options import DataFolder, print_notes, run_argument
+from unrolled.lab.cli.options import RunDataFolder, print_notes, run_argument
 from unrolled.lab.cli.printed_metrics import print_run
 from unrolled.laboratory import check_run
 from unrolled.report.formatting import visible
@@ -22,7 +22,7 @@ def resume(
         bool,
         typer.Option("--accept-changed-data", help="Go on although the data have changed; the run records it."),
     ] = False,
-    data_dir: DataFolder = None,
+    data_dir: RunDataFolder = None,
 ) -> None:
     """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
@@ -188,20 +189,38 @@ class DataSettings(Settings):
         if is_hub_dataset(self.data[0]):
             return hub_files(self.data[0])
         named = self.with_absolute_paths()
-        return {name: Path(name) for name in (*named.data, *named.dev, *named.test)}
+        names, moved = ((*each.data, *each.dev, *each.test) for each in (named, named.moved_to(folder)))
+        return dict(zip(names, map(Path, moved), strict=True))
+
+    def moved_to(self, folder: Path | None) -> DataSettings:
+        """Name the user's own files by where they lie now: those that are gone, by their places below a folder.
+
+        Their places are those below the last folder that holds all files of the settings. Checksums tell whether they
+        are the same files.
+        """
+        if folder is None or is_dataset(self.data[0]) or is_hub_dataset(self.data[0]):
+            return self
+        common = os.path.commonpath([Path(name).absolute().parent for name in (*self.data, *self.dev, *self.test)])
+
+        def now(name: str) -> str:
+            moved = folder / Path(name).absolute().relative_to(common)
+            return str(moved) if not Path(name).exists() and moved.is_file() else name
+
+        return self.model_copy(update={key: tuple(map(now, getattr(self, key))) for key in ("data", "dev", "test")})
 
     def reload_corpus(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
-        """Load the corpus of an earlier run; see :meth:`load_corpus`."""
-        named = is_dataset(self.data[0]) or is_hub_dataset(self.data[0])
-        files = () if named else (*self.data, *self.dev, *self.test)
+        """Load the corpus of an earlier run; see :meth:`load_corpus`. Its own files may lie in ``folder`` by now."""
+        named, now = is_dataset(self.data[0]) or is_hub_dataset(self.data[0]), self.moved_to(folder)
+        files = () if named else (*now.data, *now.dev, *now.test)
         for name in files:
             if not Path(name).exists():
                 hint = "" if Path(name).is_absolute() else ", or change to the folder in which the run was started"
                 raise FileError(
-                    f"{name}: no such file, but the run was trained on it; put it back{hint}. "
-                    "To evaluate the run on other files: unrolled evaluate RUN --data FILE"
+                    f"{name}: no such file, but the run was trained on it; put it back{hint}, or name the folder where "
+                    "it lies now: --data-dir FOLDER. To evaluate the run on other files: unrolled evaluate RUN --data "
+                    "FILE"
                 )
-        return self.load_corpus(kind, folder, seed)
+        return now.load_corpus(kind, folder, seed)
 
 
 def _absolute(name: str) -> str:
