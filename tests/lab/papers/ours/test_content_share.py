@@ -28,9 +28,11 @@ def test_the_distance_is_that_to_the_default_on_the_same_networks(best, distance
     assert [row[0] for row in found.cells()] == ["0", "0.25", "0.5", "0.75", "1"]
     last = distances.cells()[-1]
     assert last[0] == "1"
-    for first, whole in zip(last[1::2], last[2::2], strict=True):
+    for first, whole in zip(last[3::2], last[4::2], strict=True):
         assert first.startswith(distance)
         assert whole == "+0.000 (+0.000 to +0.000)"
+    assert distance.startswith(last[1])  # written by hand: without an interval
+    assert last[2] == "+0.000"
 
 
 def test_networks_that_did_not_learn_are_left_out():

@@ -45,23 +45,23 @@ def choice_table(results: Sequence[Result], candidates: Sequence[str], rivals: S
     None where no network has results of both splits.
     """
     chosen = {n: best for n in networks_of(results) if (best := _best(results, [n], candidates, "dev"))}
-    plan = [(name, {name: best}) for name, best in chosen.items()]
+    plan: list[tuple[str, dict[str, str], str | None]] = [(name, {name: best}, best) for name, best in chosen.items()]
     if len(chosen) > 1:
-        plan.append(("each by itself, the mean", chosen))
+        plan.append(("each by itself, the mean", chosen, None))
         if best := _best(results, list(chosen), candidates, "dev"):
-            plan.append(("one for all, by the mean", dict.fromkeys(chosen, best)))
+            plan.append(("one for all, by the mean", dict.fromkeys(chosen, best), best))
     rows = []
-    for name, choice in plan:
+    for name, choice, one in plan:
         found = [mean_difference(results, choice, rival) for rival in rivals]
         if all(found):
-            one = set(choice.values()) if len(choice) == 1 or name.startswith("one") else set()
             highest = _best(results, list(choice), candidates, "test") if one else None
             time = _time(results, list(choice), candidates)
-            rows.append((name, *(one or {MISSING}), highest or MISSING, *map(show_difference, found), time))
+            rows.append((name, one or MISSING, highest or MISSING, *map(show_difference, found), time))
     title = (
         f"Choosing among {len(candidates)} exact expansions by their score on dev texts without labels: the test score "
-        "of what is chosen less that of what is used without a choice; time: processor time of all candidates on dev, "
-        "in that of one forward and one backward pass over these texts, deletions not counted"
+        "of what is chosen less that of what is used without a choice, with 95% intervals over test texts for a choice "
+        "that is made; time: processor time of all candidates on dev, in that of one forward and one backward pass "
+        "over these texts, deletions not counted"
     )
     columns = ("network", "chosen on dev", "highest on test", *(f"less {rival}" for rival in rivals), "time")
     return Table(title, columns, rows) if rows else None

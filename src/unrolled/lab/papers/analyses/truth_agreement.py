@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,9 +17,10 @@ from unrolled.lab.models.pooling import LastState
 from unrolled.lab.papers.analyses.explained_texts import Explained
 from unrolled.lab.papers.analyses.token_attributions import attribute
 from unrolled.lab.papers.analyses.truth_tasks import BLANK, VOCABULARY, Case, TruthTask
+from unrolled.lab.papers.framework.experiment import Result
 from unrolled.lab.papers.framework.training_loop import train_steps
 
-__all__ = ["LEARNED", "accuracy", "explained_cases", "find_reasons", "learn_task", "reason_shares"]
+__all__ = ["LEARNED", "accuracy", "explained_cases", "find_reasons", "learn_task", "reason_shares", "task_differences"]
 
 LEARNED = 0.99
 """A network with fewer right answers has not learned its task."""
@@ -120,3 +121,20 @@ def find_reasons(method: str, explained: Explained, reasons: Tensor) -> dict[str
     except (UsageError, ConvergenceError) as error:
         return str(error)
     return reason_shares(attribution.values, reasons)
+
+
+def task_differences(tasks: Iterable[Sequence[Result]], one: str, other: str, measure: str) -> list[Tensor]:
+    """Subtract a measure of two methods, network by network.
+
+    A tensor, shape (networks,), for each task of which at least two networks have both methods: the spread over the
+    trainings of a task is not known from one.
+    """
+    found = [
+        [
+            each["methods"][one][measure] - each["methods"][other][measure]
+            for each in task
+            if {one, other} <= {*each["methods"]}
+        ]
+        for task in tasks
+    ]
+    return [torch.tensor(each, dtype=torch.float64) for each in found if len(each) > 1]

@@ -78,6 +78,8 @@ _SIZES: dict[Scale, dict[str, int]] = {
         "seeds": 5, "hidden": 256, "inputs": 64, "batch": 64, "steps": 4000, "longest": 58, "reach": 108, "texts": 1000,
     },
 }  # fmt: skip
+_KEPT = 0.1
+"""The least part of a norm, near to far, that is left where a gradient is said not to be attenuated."""
 _MEASURED = 16  # number of texts for the norms
 _BOUNDED = ("untrained", "trained, clipped", "trained, not clipped")
 
@@ -187,7 +189,7 @@ class Gradients(Experiment):
             )
         if clipped:
             claims["no training with clipping diverges"] = all(each["diverged"] is None for each in clipped)
-        for cell, remedy in (("tanh", "tanh, identity"), ("relu", "relu, identity"), ("sigmoid", "relu")):
+        for cell, remedy in (("tanh", "tanh, identity"), ("relu", "relu, identity")):
             norms = {
                 name: median(each["before"]["jacobian"][-1] for each in chosen)
                 for name in (cell, remedy)
@@ -196,6 +198,10 @@ class Gradients(Experiment):
             if len(norms) == 2:
                 claim = f"{_named(remedy)} has a larger norm before training than {cell}"
                 claims[claim] = norms[remedy] > norms[cell]
+        if rectified := where(results, cell="relu"):
+            curves = [each["before"]["jacobian"] for each in rectified]
+            kept = median(curve[-1] / curve[0] for curve in curves)
+            claims[f"{_named('relu')} attenuates the norm before training at most tenfold"] = kept >= _KEPT
         return claims
 
 

@@ -236,7 +236,8 @@ class InterpretableUnits(Experiment):
         for text, shown in _SHOWN.items():
             after, before = (where(results, text=text, encoder="lstm", trained=state) for state in (True, False))
             for names in shown if after and before else ():
-                claim = f"{_TEXTS[text].title}: a unit detects: {' or '.join(names)}"
+                either = ", one of the two" if len(names) > 1 else ""
+                claim = f"{_TEXTS[text].title}: a unit detects: {' or '.join(names)}{either}"
                 claims[claim] = any(_detected(after, before, name) for name in names)
         if trained := where(results, encoder="lstm", trained=True):
             most = max(each["clear"] for each in trained)

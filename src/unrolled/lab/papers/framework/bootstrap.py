@@ -11,6 +11,7 @@ Source:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from unrolled.errors import ShapeError
 
-__all__ = ["Correlation", "correlate", "interval"]
+__all__ = ["Correlation", "correlate", "interval", "mean_over_groups"]
 
 _DRAWN_AT_ONCE = 50
 
@@ -41,6 +42,33 @@ def interval(draws: Sequence[float]) -> tuple[float, float]:
     """Return the 2.5th and the 97.5th percentile."""
     ends = torch.tensor(draws, dtype=torch.float64).quantile(torch.tensor([0.025, 0.975], dtype=torch.float64))
     return float(ends[0]), float(ends[1])
+
+
+def mean_over_groups(groups: Sequence[Tensor], *, draws: int = 2000, seed: int = 0) -> tuple[float, float, float]:
+    """Average over the members of each group, then over the groups; the interval draws the members of each group anew.
+
+    The mean of n drawn members varies less than that of n new ones, by the factor (n - 1) / n of its variance, which
+    counts in groups of a few. So what is drawn is moved away from the group's mean by the root of n / (n - 1).
+
+    Args:
+        groups: the values of each group, shape (members,), of at least two members each.
+        draws: how many resamples.
+        seed: which resamples.
+
+    Returns:
+        The mean and the ends of its 95 % interval. It speaks of new members of these groups, not of other groups.
+
+    Raises:
+        ShapeError: when a group has fewer than two members.
+    """
+    generator, drawn = torch.Generator().manual_seed(seed), []
+    for group in groups:
+        if (count := len(group)) < 2:
+            raise ShapeError(f"a group has {count} members; expected two or more, or its spread is not known")
+        values, chosen = group.double(), torch.randint(count, (draws, count), generator=generator)
+        drawn.append(values.mean() + (values[chosen].mean(dim=1) - values.mean()) * math.sqrt(count / (count - 1)))
+    ends = interval(torch.stack(drawn).mean(dim=0).tolist())
+    return float(torch.stack([group.double().mean() for group in groups]).mean()), *ends
 
 
 def correlate(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import time
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 
 from unrolled.errors import DivergedError
@@ -42,11 +42,11 @@ class _TrainingLog(Callback):
 
     def __init__(self, setup: TrialSetup) -> None:
         self.setup = setup
-        self._said = time.monotonic()
+        self._said = monotonic()
 
     def on_step(self, step: Step) -> None:
         """Log how far the epoch is, once a minute."""
-        if time.monotonic() - self._said >= _EVERY:
+        if monotonic() - self._said >= _EVERY:
             self._log(f"epoch {step.epoch}  loss {step.loss:.4f}  batch {step.done:,}/{step.total:,}")
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
@@ -56,7 +56,7 @@ class _TrainingLog(Callback):
         self._log(f"epoch {epoch.number}  loss {epoch.loss:.4f}  dev {dev}  {seconds:.0f} s{mark}")
 
     def _log(self, line: str) -> None:
-        self._said = time.monotonic()
+        self._said = monotonic()
         self.setup.log(line)
 
 

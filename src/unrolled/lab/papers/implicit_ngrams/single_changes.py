@@ -18,7 +18,7 @@ is equal:
 - Accuracy on SST-2: MVMA-G, MVMA-ME and the Elman network differ by 2.2 to 3.0 points in ``table3``. They train with a
   new optimiser in each epoch, and so does the GRU, which agrees.
 - MM, MVMA-G and the Transformer are 2.5 to 3.4 points lower on dev in ``table3``, whose trainings end after six epochs.
-  They train 30 epochs with a new optimiser in each, as the notebook does.
+  They train 30 epochs with a new optimiser in each, as in the notebook: two settings at once.
 - A new optimiser does not explain VA-EW and MVMA-ME. Three seeds show how much of it is chance. The two train from word
   vectors from U(-0.1, 0.1) as well, from which another network of the notebook starts, and VA-EW at a rate of 0.002,
   that of another notebook.

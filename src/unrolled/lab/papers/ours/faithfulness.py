@@ -9,10 +9,10 @@ the slow methods and the dev texts have one training. The second and third train
 read. Two methods are compared on the trainings that both have. Intervals come from resampling texts, after averaging
 over trainings; they say nothing of further trainings.
 
-Two families were added after the others had been read: ``sizes``, in which peers take about the time of the default and
-their usual numbers of samples, and ``further expansions``, with the shares p and every expansion that ranks words. The
-usual numbers are those of the package shap (2M + 2048 samples for M words) and of captum (50 points, 25 orders; its own
-kernel SHAP and LIME take 25 samples). LIME has 1000 samples; the package lime takes 5000, which are too slow here.
+Two families were added after the others had been read: ``sizes``, in which peers have small numbers of samples and
+their usual ones, and ``further expansions``, with the shares p and every expansion that ranks words. The usual numbers
+are those of the package shap (2M + 2048 samples for M words) and of captum (50 points, 25 orders; its own kernel SHAP
+and LIME take 25 samples). LIME has 1000 samples; the package lime takes 5000, which are too slow here.
 All methods of a trial explain one training, and a pair is compared within a trial only: on another machine the same
 seed may train another network.
 
@@ -98,7 +98,7 @@ _EXPANDED = ("Yelp, GRU both ways, last", "SST-2, LSTM, last", "SST-2, GRU, last
 _SIZED = (*_EXPANDED, "IMDB, LSTM, mean")
 """The networks that train in a few minutes; of IMDB one, since its texts are the longest."""
 _CANDIDATES = ("secant", "shares", "operating", "gates", "mean(operating, path)", "account", "account, shares")
-"""Those of the first expansions that are measured on dev texts of all networks."""
+"""What is measured on dev texts of all networks."""
 _COMPARED = 8
 """The first networks, on which the default is compared with path and with integrated gradients."""
 _NETWORKS = (

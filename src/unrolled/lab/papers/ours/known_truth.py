@@ -18,18 +18,18 @@ from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from unrolled.lab.papers.analyses.compiled_networks import COMPILED
+from unrolled.lab.papers.analyses.faithfulness_scores import show_difference
 from unrolled.lab.papers.analyses.truth_agreement import (
     LEARNED,
     accuracy,
     explained_cases,
     find_reasons,
     learn_task,
+    task_differences,
 )
 from unrolled.lab.papers.analyses.truth_tasks import TASKS
-from unrolled.lab.papers.framework.bootstrap import interval
+from unrolled.lab.papers.framework.bootstrap import mean_over_groups
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, from_to, grid, legend_below, write_count
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
@@ -37,8 +37,9 @@ from unrolled.report.formatting import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import Tensor
 
-__all__ = ["KnownTruth"]
+__all__ = ["NOT_LEARNED", "KnownTruth"]
 
 _METHODS = (
     "secant", "path", "shares", "shares(0.5)", "operating", "gates", "mean(operating, path)", "zero", "activation",
@@ -46,7 +47,7 @@ _METHODS = (
     "contextual decomposition", "occlusion by <unk>", "random",
 )  # fmt: skip
 """A frozen list."""
-_HARD = "first word of 40"
+NOT_LEARNED = "first word of 40"
 """Not learned by these networks in the steps of scale cpu, so it comes last."""
 _SHOWN = ("secant", "shares", "operating", "gates", "account", "integrated gradients, 32", "DeepLift",
           "occlusion by <unk>", "random")  # fmt: skip
@@ -56,7 +57,8 @@ _COMPARED = tuple(
                  "occlusion by <unk>")
 ) + tuple(("secant", each) for each in ("path", "integrated gradients, 32", "DeepLift"))  # fmt: skip
 """What is compared task by task, on the networks that have both."""
-_DRAWS = 1000
+_LEVEL = 0.005
+"""Of a task's cases; a smaller difference is a case or two in one network."""
 _LEARNED_TASKS = (
     "keyword", "two words in any order", "bigram", "two words in order", "negation", "first word of 12",
     "last write", "word after a mark", "associative recall", "at least three", "parity", "first equals last",
@@ -89,10 +91,10 @@ class KnownTruth(Experiment):
             Trial(name, {"network": name, "task": COMPILED[name][0], **common})
             for name in (_SMOKE_COMPILED if smoke else _COMPILED_NAMES)
         ]
-        for seed, task, cell in product(range(seeds), _SMOKE if smoke else (*_LEARNED_TASKS, _HARD), _CELLS):
+        for seed, task, cell in product(range(seeds), _SMOKE if smoke else (*_LEARNED_TASKS, NOT_LEARNED), _CELLS):
             settings = {"network": cell, "task": task, **sizes, **common, "seed": seed}
             trials.append(Trial(f"{_CELLS[cell]}, {task}, seed {seed}", settings))
-        return sorted(trials, key=lambda trial: trial.settings["task"] == _HARD)
+        return sorted(trials, key=lambda trial: trial.settings["task"] == NOT_LEARNED)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Build or train the network, and let every method look for the reasons."""
@@ -162,40 +164,29 @@ def _over_groups(groups: Mapping[str, Sequence[Result]], method: str, measure: s
     return fmean(known) if known and len(known) == len(means) else None
 
 
-def _apart(groups: Mapping[str, Sequence[Result]], pair: tuple[str, str], measure: str) -> list[torch.Tensor]:
-    """Subtract the shares of two methods, network by network; a tensor a group."""
-    one, other = pair
-    found = [
-        [r["methods"][one][measure] - r["methods"][other][measure] for r in group if set(pair) <= set(r["methods"])]
-        for group in groups.values()
-    ]
-    return [torch.tensor(each, dtype=torch.float64) for each in found if each]
-
-
 def _differences(groups: Mapping[str, Sequence[Result]]) -> Table | None:
-    """Compare methods over tasks; the intervals draw anew the networks of each task."""
+    """Compare methods over the tasks of which at least two networks have both."""
     rows: list[Sequence[str | Number]] = []
     for one, other in _COMPARED:
-        cells = []
-        for measure in ("set", "set by size"):
-            if not (apart := _apart(groups, (one, other), measure)):
-                break
-            generator = torch.Generator().manual_seed(0)
-            drawn = [
-                each[torch.randint(len(each), (_DRAWS, len(each)), generator=generator)].mean(dim=1) for each in apart
-            ]
-            low, high = interval(torch.stack(drawn).mean(dim=0).tolist())
-            means = [round(float(each.mean()), 4) for each in apart]
-            cells += [f"{fmean(means):+.3f} ({low:+.3f} to {high:+.3f})"]
-            cells += [f"{sum(mean > 0 for mean in means)}, {sum(mean < 0 for mean in means)}"]
-        else:
-            rows.append((f"{one} less {other}", *cells, str(len(apart))))
+        found = {measure: task_differences(groups.values(), one, other, measure) for measure in ("set", "set by size")}
+        if all(found.values()):
+            cells = (cell for each in found.values() for cell in _difference_cells(each))
+            sizes = list(map(len, found["set"]))
+            rows.append((f"{one} less {other}", *cells, str(len(sizes)), str(sum(sizes))))
     title = (
         "Networks that learned: share of cases in which the k highest words are the reason, of one method less that of "
-        "another on the same networks, mean over the tasks that have both, with 95% intervals over trainings"
+        "another on the same networks, mean over the tasks of which two or more networks have both, with 95% intervals "
+        "over trainings, not corrected for their number; above, below: tasks in which it differs by more than "
+        f"{_LEVEL:g}"
     )
-    columns = ("methods", "set", "tasks with more, with less", "set by size", "with more, with less", "tasks")
-    return Table(title, columns, rows) if rows else None
+    columns = ("methods", *("set", "above", "below"), *("set by size", "above by size", "below by size"))
+    return Table(title, (*columns, "tasks", "networks"), rows) if rows else None
+
+
+def _difference_cells(groups: Sequence[Tensor]) -> tuple[str, str, str]:
+    means = [float(each.mean()) for each in groups]
+    above, below = sum(mean > _LEVEL for mean in means), sum(mean < -_LEVEL for mean in means)
+    return show_difference(mean_over_groups(groups)), str(above), str(below)
 
 
 def _show(value: float | None) -> str | Number:
