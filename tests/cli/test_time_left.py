@@ -25,17 +25,24 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_left, "_EVERY", 0.0)
 
 
+@pytest.mark.parametrize("expansion", ["secant", "mean(secant,path)"])
 @pytest.mark.parametrize(("layers", "bidirectional"), [(1, False), (2, False), (1, True), (2, True)])
 def test_lines_tell_how_much_is_done_and_left(
-    layers: int, bidirectional: bool, unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layers: int,
+    bidirectional: bool,
+    expansion: str,
+    unrolled: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = make_run(tmp_path / "run", layers=layers, bidirectional=bidirectional)
-    silent = unrolled("explain", run, SENTENCE)
+    silent = unrolled("explain", run, SENTENCE, "--expansion", expansion)
     hurried(monkeypatch)
-    done = unrolled("explain", run, SENTENCE)
+    done = unrolled("explain", run, SENTENCE, "--expansion", expansion)
     assert (silent.err, silent.out) == ("", done.out)
-    lines = re.findall(r"^7 tokens by secant: (\d+)% done, about \d+ s left$", done.err, re.MULTILINE)
-    shares = [int(each) for each in lines]
+    lines = re.findall(r"^7 tokens by (.+): (\d+)% done, about \d+ s left$", done.err, re.MULTILINE)
+    assert {name.replace(" ", "") for name, _ in lines} == {expansion}
+    shares = [int(each) for _, each in lines]
     assert len(shares) == len(done.err.splitlines()) >= 5  # the first step measures how long one takes
     assert shares == sorted(shares)
     assert 0 < shares[0] < 40

@@ -246,9 +246,6 @@ def test_arguments_of_a_result():
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_ids_that_are_no_tensor_are_to_become_one_of_integers(call):
-    whole = {"a list": [[1, 2, 3]], "an array": X.numpy()}
-    for ids in whole.values():
-        refused(UsageError, r"dtype=torch\.int64\)$", call, Model(), ids)
-    assert call(Model(), torch.tensor(np.asarray(whole["a list"]), dtype=torch.int64)) is not None  # which is a remedy
-    for numbers in ([[0.5, 1.0, 2.0]], X.numpy() / 2, [[1], [2, 3]]):
-        refused(UsageError, r"dtype=torch\.float32\)$", call, Model(), numbers)
+    for given in ([[1, 2, 3]], X.numpy(), [[0.5, 1.0, 2.0]], [[1], [2, 3]]):
+        refused(UsageError, r"dtype=torch\.float32\) of numbers, and dtype=torch\.int64 of ids$", call, Model(), given)
+    assert call(Model(), torch.tensor(np.asarray([[1, 2, 3]]), dtype=torch.int64)) is not None  # which is a remedy

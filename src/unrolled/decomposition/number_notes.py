@@ -14,8 +14,6 @@ NOTED_RESIDUAL = 1e-3
 """Above this, the residual of an exact expansion is more than ordinary rounding."""
 DOUBLE = 1e-12
 """Rounding of a type below this is that of float64."""
-ROUNDINGS = 1e5
-"""Remainders of more roundings of all contributions than these are no rounding."""
 COARSE = 1e-4
 """Rounding of a type above this is that of float16 or bfloat16."""
 
@@ -51,22 +49,13 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
         note = f"the remainder {found.ledger.remainder:+.2g} is {size} {whole}"
         if found.leaves_out:
             note += f": the expansion {found.expansion} is not exact; use secant"
-        elif found.exact and found.residual <= NOTED_RESIDUAL and _may_round(found):
-            note += f", which is rounding or the readout's; {finer_type(found)}"
         elif found.exact and found.residual <= NOTED_RESIDUAL:
             note += (
-                ", which is more than rounding: no gradient by the states shows it, as of what a model makes of "
-                "numbers that it takes out of torch; change the input and run the model to see its effect"
+                f", which is rounding or the readout's; {finer_type(found)}. No gradient by the states shows what "
+                "stays then: change the input and run the model"
             )
         notes.append(note)
     return (*notes, *cancellation_note(found.cancellation, found.expansion))
-
-
-def _may_round(found: Attribution) -> bool:
-    """Whether rounding of the contributions can leave such a remainder."""
-    ledger = found.ledger
-    sizes = found.cancellation * abs(ledger.ngrams + ledger.initial) + abs(ledger.bias) + abs(ledger.logit)
-    return not abs(ledger.remainder) > ROUNDINGS * found.rounding * sizes
 
 
 def is_coarse(found: Attribution) -> bool:

@@ -54,13 +54,15 @@ def score_spans(
     found = torch.zeros(2, count, batch, 2, time, longest, dtype=torch.float64, device=inside.device)
     tokens, initial = found.new_zeros(count, batch, time), found.new_zeros(count, batch)
     errors = [torch.zeros_like(own) for own in opened.outputs]
-    for stack in stacks:
-        of_tokens, of_initial = token_contributions(stack, weights)
-        tokens += share * of_tokens.transpose(1, 2).double()
-        initial += share * of_initial.double()
-        found += share * _bands(stack, weights, longest)
-        for error, own, total in zip(errors, opened.outputs, total_states(stack), strict=True):
-            error += share * (total - own)
+    sweeps = len(stacks) * sum(each is not None for read in weights for each in read)
+    with planned_steps(sweeps * time):
+        for stack in stacks:
+            of_tokens, of_initial = token_contributions(stack, weights)
+            tokens += share * of_tokens.transpose(1, 2).double()
+            initial += share * of_initial.double()
+            found += share * _bands(stack, weights, longest)
+            for error, own, total in zip(errors, opened.outputs, total_states(stack), strict=True):
+                error += share * (total - own)
     relative = [relative_error(error, own) for error, own in zip(errors, opened.outputs, strict=True)]
     residual = torch.where(inside, torch.stack(relative), 0.0).amax(dim=(0, 1)).double().cpu()
     tokens = torch.where(inside.T, tokens, 0.0)
@@ -96,15 +98,13 @@ def _bands(stack: BidirectionalStack, weights: Sequence[Sequence[Tensor | None]]
         2, count, len(layout.lengths), 2, layout.time, longest, dtype=torch.float64, device=inside.device
     )
     index = reversal(layout.lengths, layout.time).T[:, :, None]
-    sweeps = sum(each is not None for read in weights for each in read)
-    with planned_steps(sweeps * layout.time):
-        for ways, received, read in zip(stack.levels, receivers(stack, columns), weights, strict=True):
-            for way, weight in enumerate(read):
-                if weight is None:
-                    continue
-                readout = _Readout.of(layout.turn(weight, way, axis=1))
-                spans = _spans(ways[way], columns, received[way], readout).permute(0, 3, 4, 1, 2)
-                found[:, :, :, way] += spans.gather(3, index.expand(spans.shape)) if way else spans
+    for ways, received, read in zip(stack.levels, receivers(stack, columns), weights, strict=True):
+        for way, weight in enumerate(read):
+            if weight is None:
+                continue
+            readout = _Readout.of(layout.turn(weight, way, axis=1))
+            spans = _spans(ways[way], columns, received[way], readout).permute(0, 3, 4, 1, 2)
+            found[:, :, :, way] += spans.gather(3, index.expand(spans.shape)) if way else spans
     return found * inside.T[:, None, :, None]
 
 

@@ -144,8 +144,12 @@ class Explanations(Sequence[Explanation]):
         lines = [_line(each) for each in self.members[:_PRINTED]]
         if len(self) > _PRINTED:
             lines.append(f"… and {len(self) - _PRINTED:,} more")
-        way_on = "print one by its index, found[0]; found.phrases() says what the phrases of all of them speak for"
-        return "\n".join([*lines, f"{counted(len(self), 'example')}; {way_on}"])
+        lines.append(counted(len(self), "example"))
+        if self.members:
+            lines[-1] += "; print one by its index, found[0]"
+        if len(self) >= LEAST and all(each.features is None for each in self.members):
+            lines[-1] += "; found.phrases() gives the mean score of each phrase over all of them"
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Explanations({len(self)}: {', '.join(map(repr, self.members[:3]))}{', …' if len(self) > 3 else ''})"
@@ -154,7 +158,7 @@ class Explanations(Sequence[Explanation]):
 def _line(found: Explanation) -> str:
     """Show what is explained, its value, the n-gram that contributes most, and the text."""
     largest = "".join(f"  ({clip(visible(each.text), _NGRAM)} {signed(each.contribution)})" for each in found.top(1))
-    text = clip(" ".join(map(visible, found.tokens)), _TEXT)
+    text = clip(" ".join(map(visible, found.tokens[:_TEXT])), _TEXT)
     return f"{visible(found.target)} {signed(found.ledger.logit)}{largest}  {text}"
 
 

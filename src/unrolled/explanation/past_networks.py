@@ -26,7 +26,7 @@ def reads_past(
     target: object,
     seed: int | None,
 ) -> bool:
-    """Tell whether gradients show that numbers reach the target past these networks.
+    """Tell whether gradients show that numbers reach the output past these networks, or what a target makes of it.
 
     Numbers that the model detaches count as well. Nothing is shown where it takes numbers out of tensors, computes in
     inference mode, or calls a network by another way than its ``forward``.

@@ -45,7 +45,18 @@ class SelectedTarget:
                 raise UsageError("against is a class, but the target is a function; subtract in the function instead")
             return _by_function(plain, target)
         chosen = _predicted(plain, classes) if target is None else _by_class(plain, target, classes)
-        return chosen if against is None else _difference(chosen, _by_class(plain, against, classes, "against"))
+        if against is None:
+            return chosen
+        other = _by_class(plain, against, classes, "against")
+        same = (chosen.indices == other.indices).nonzero().flatten().tolist()
+        if same and target is None:
+            raise UsageError(
+                f"example {same[0]} is predicted to be {other.name}, which is against; name the target, or leave the "
+                "example out"
+            )
+        if same:
+            raise UsageError(f"{other.name} against itself; expected two different classes")
+        return _difference(chosen, other)
 
 
 def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarget:
@@ -59,9 +70,7 @@ def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarg
 
 
 def _difference(one: SelectedTarget, other: SelectedTarget) -> SelectedTarget:
-    """Subtract the output of another class, which no example is explained for."""
-    if bool((one.indices == other.indices).any()):
-        raise UsageError(f"{other.name} against itself; expected two different classes")
+    """Subtract the output of another class."""
     return SelectedTarget(
         lambda output: one.select(output) - other.select(output), f"{one.name} rather than {other.name}"
     )

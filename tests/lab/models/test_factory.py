@@ -121,6 +121,8 @@ def test_a_recurrent_encoder_has_no_biases_if_so_chosen(name):
     settings = EncoderSettings(encoder=name, hidden=4, bidirectional=True, options={"bias": False})
     without, plain = make_encoder(settings, 3), make_encoder(settings.model_copy(update={"options": {}}), 3)
     assert not [key for key, _ in without.named_parameters() if "bias" in key]
+    as_number = make_encoder(settings.model_copy(update={"options": {"bias": 0}}), 3)
+    assert [*as_number.state_dict()] == [*without.state_dict()]
     assert [key for key, _ in plain.named_parameters() if "bias" in key]
     states, _ = without(torch.zeros(2, 5, 3))
     assert torch.equal(states, torch.zeros(2, 5, 8))
@@ -130,7 +132,7 @@ def test_a_recurrent_encoder_has_no_biases_if_so_chosen(name):
     ("encoder", "options", "message"),
     [
         ("gru", {"bias": "none"}, "^bias is 'none'; expected true or false$"),
-        ("mvma_g", {"bias": 1}, "^bias is 1; expected true or false$"),
+        ("mvma_g", {"bias": 2}, "^bias is 2; expected true or false$"),
         ("rnn", {"nonlinearity": "rleu"}, "^unknown nonlinearity 'rleu'; did you mean 'relu'"),
         ("rnn", {"nonlinearity": 3}, "^unknown nonlinearity '3'; expected one of: relu, tanh$"),
         ("transformer", {"dropout": 2}, "^dropout is 2; expected a number from 0 to below 1$"),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
 from torch import Tensor, nn
 
 from unrolled.decomposition.nested_tensors import copy_tensors
@@ -42,7 +40,7 @@ def named_failures(arguments: Iterable[object]) -> Iterator[None]:
             if _is_table(value):
                 raise UsageError(
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
-                    f"one, such as torch.tensor(numpy.asarray(x), dtype=torch.{_type_of(value)})"
+                    "one: torch.tensor(numpy.asarray(x), dtype=torch.float32) of numbers, and dtype=torch.int64 of ids"
                 ) from error
         raise
     except RuntimeError as error:
@@ -55,14 +53,6 @@ def named_failures(arguments: Iterable[object]) -> Iterator[None]:
         if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
         raise
-
-
-def _type_of(value: Any) -> str:
-    """Name the type of a tensor of these numbers: whole ones are ids, as a rule."""
-    try:
-        return "int64" if np.asarray(value).dtype.kind in ("i", "u") else "float32"
-    except (TypeError, ValueError):  # lists of different lengths
-        return "float32"
 
 
 def _is_table(value: object) -> bool:

@@ -139,7 +139,7 @@ def _are_of_all_steps(trace: Trace) -> bool:
 
 
 def _describes(trace: Trace) -> bool:
-    """Whether it describes its sequences, each of which then reads some of it."""
+    """Whether it describes whole sequences: every step reads the same places, and no sequence reads none."""
     reads = (any(place >= 0 for step in each for place in step) for each in trace.places)
     return _are_of_all_steps(trace) and all(reads)
 

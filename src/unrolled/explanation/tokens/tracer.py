@@ -47,8 +47,8 @@ class Tracer(ReadsVariables):
         self.positions = TokenPositions()
         self.arguments: list[tuple[int, Tensor]] = []
         """The number of the first token of each argument of ids."""
-        self.texts: list[tuple[int, Tensor]] = []
-        """The number of the first token of each list of texts that is an argument, and the ids of all of them."""
+        self.texts: list[tuple[int, tuple[Tensor, ...]]] = []
+        """The number of the first token of each list of texts that is an argument, and the ids of each of them."""
         self.sources: list[TokenSource] = []
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
@@ -68,7 +68,7 @@ class Tracer(ReadsVariables):
                 return value
             opened = with_items(value, {key: self.open(each) for key, each in items.items()})
             if isinstance(value, list | tuple) and len(value) > 1 and all(map(_is_text, value)):
-                self.texts.append((first, torch.cat([each.detach() for each in value])))
+                self.texts.append((first, tuple(each.detach() for each in value)))
             return opened
         copy = value.detach().clone()
         if copy.is_floating_point():
@@ -156,8 +156,10 @@ class Tracer(ReadsVariables):
         highest = int(places.max())
         first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
         if (lowest := int(places[places >= 0].min())) < first:  # tokens of several arguments, which one list may hold
-            lists = ((n, each) for n, each in self.texts if n <= lowest and highest < n + each.numel())
-            first, argument = next(lists, (first, argument))
+            for n, texts in self.texts:
+                if n <= lowest and highest < n + sum(each.numel() for each in texts):
+                    first, argument = n, torch.cat([each.to(ids.device) for each in texts])
+                    break
         inside = (places >= first) & (places < first + argument.numel())
         places = torch.where(inside, places - first, -1)
         number = 0 if padding is None or padding < 0 else padding

@@ -90,7 +90,8 @@ def _make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
     between = settings.dropout if layers > 1 else 0.0  # torch warns about dropout between layers of one layer
     if name in _TORCH:
         _check_options(settings, ("bias", "nonlinearity") if name == "rnn" else ("bias",))
-        options: dict[str, Any] = dict(settings.options)
+        options: dict[str, Any] = {"bias": True} | settings.options
+        options["bias"] = bool(options["bias"])  # torch refuses 1 and 0
         if options.get("nonlinearity", "tanh") not in _NONLINEARITIES:
             raise UnknownNameError("nonlinearity", str(options["nonlinearity"]), _NONLINEARITIES)
         return _TORCH[name](
@@ -139,7 +140,7 @@ def _check_options(settings: EncoderSettings, known: Iterable[str]) -> None:
             if not names:
                 raise UsageError(f"{settings.encoder} has no options; remove the option {key!r}")
             raise UnknownNameError(f"option of {settings.encoder}", key, names)
-    if not isinstance(settings.options.get("bias", True), bool):
+    if settings.options.get("bias", True) not in (True, False):  # 1 and 0, which runs have, are these
         raise UsageError(f"bias is {settings.options['bias']!r}; expected true or false")
 
 
