@@ -73,8 +73,9 @@ _DECAYS: dict[Scale, tuple[float, ...]] = {
 """The published ones first."""
 _CAPTION = (
     "the means over the seeds; bars reach from the smallest of their values to the largest. Our marks at one weight "
-    "decay stand side by side, so that they do not cover each other. The published numbers are those of networks with "
-    "a normalised spectrum only; a panel of networks without it repeats them."
+    "decay stand side by side, so that they do not cover each other. The paper says that its standard networks have "
+    "normalised spectra, so the published numbers are of normalised networks only; panels of networks without repeat "
+    "them."
 )
 _APART = 1.15
 """By this factor neighbouring marks of one weight decay are apart."""
