@@ -16,6 +16,7 @@ from unrolled.lab.papers.framework.experiment import Result, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.second_order_rnns.choice_matrices import units_of_budget
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
+from unrolled.lab.papers.second_order_rnns.dyck_figures import pooled
 from unrolled.lab.papers.second_order_rnns.dyck_language_models import DyckLanguageModels
 from unrolled.lab.papers.second_order_rnns.language import EqualParameters
 from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSentences
@@ -180,3 +181,16 @@ def test_a_language_model_of_brackets_is_measured_by_both_probabilities(tmp_path
     assert found["all_by_distance"] < 0.5 < found["closing_by_distance"]
     claims = experiment.claims([a_result(experiment.trials("smoke")[0], found)])
     assert list(claims.values()) == [False, True]
+
+
+def test_bins_of_distances_keep_their_worst_and_leave_out_those_of_few_brackets() -> None:
+    (trial, *_) = DyckBrackets().trials("smoke")
+    distances = [*range(1, 38, 2), 41, 57, 133]  # 39 to 57 has 10 odd distances, of which 2 occur
+    right = [1.0] * len(distances)
+    right[distances.index(31)] = 0.25
+    bins, means, worst = pooled(a_result(trial, {"distances": distances, "right": right}))
+    assert bins == [1, 3, 5, 7, 10, 15, 22, 32]
+    assert worst == [100] * 7 + [25]
+    assert means == [100] * 7 + [pytest.approx(87.5)]
+    every = [*range(1, 58, 2)]
+    assert pooled(a_result(trial, {"distances": every, "right": [1.0] * len(every)}))[0][-1] == 48

@@ -208,29 +208,28 @@ def _growth(counted: Result) -> Table:
     return Table("Distinct k-grams of the beginning of the text", ("words", *(f"k = {k}" for k in orders)), rows)
 
 
-_APART = 1.13
 _CAPTION = (
-    "lines are counts of beginnings of the text. The networks learn the whole text; they stand to the right of it, so "
-    "that their marks do not cover each other."
+    "left, memory of counts of beginnings of the text; right, parameters of the networks, which do not grow with the "
+    "text. Both panels have the same vertical axis."
 )
 
 
 def _draw(results: Sequence[Result], counted: Result) -> Figure:
     from matplotlib.ticker import NullLocator
 
-    figure, (panel,) = grid(width=5.4, height=3.4)
+    figure, (grown, fixed) = grid(1, 2, width=3.8, height=3.6)
+    fixed.sharey(grown)  # before anything is drawn, so that the limits hold all of it
     texts = [words for words, *_ in counted["grown"]]
     for place, order in enumerate(range(2, counted.trial.settings["order"] + 1)):
         kept = [sum(grams[:order]) for _, *grams in counted["grown"]]
-        panel.plot(texts, kept, color=COLOURS[place], marker=MARKERS[place], label=f"counts, n = {order}")
-    networks = [result for result in results if result.trial.settings["kind"] != "counts"]
-    for place, result in enumerate(networks):
-        colour, marker = COLOURS[(place + 4) % len(COLOURS)], MARKERS[(place + 4) % len(MARKERS)]
-        style: dict[str, Any] = {"color": colour, "marker": marker, "markerfacecolor": "none", "linestyle": "none"}
-        beside = texts[-1] * _APART ** (place + 1)  # at one place the marks would cover each other
-        panel.plot([beside], [result["kept"]], **style, label=result.trial.label)
-    panel.set(xlabel="words of the text", ylabel="stored numbers", xscale="log", yscale="log")
-    panel.set_xticks(texts, [f"{words:,}" for words in texts])
-    panel.xaxis.set_minor_locator(NullLocator())
-    figure.legend(loc="outside right upper")
+        grown.plot(texts, kept, color=COLOURS[place], marker=MARKERS[place], label=f"n = {order}")
+    grown.set(xlabel="words of the text", ylabel="stored numbers", xscale="log", yscale="log", title="counts")
+    grown.set_xticks(texts, [f"{words:,}" for words in texts])
+    grown.xaxis.set_minor_locator(NullLocator())
+    grown.legend(loc="upper left", ncols=2)
+    networks = {each.trial.label: each["kept"] for each in results if each.trial.settings["kind"] != "counts"}
+    places = range(len(networks))
+    fixed.plot(places, [*networks.values()], color="black", marker="o", linestyle="none")
+    fixed.set_xticks(places, [*networks], rotation=30, ha="right")
+    fixed.set(xlim=(-0.5, len(networks) - 0.5), title="networks, whole text")
     return figure

@@ -124,7 +124,8 @@ class KnownTruth(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate the shares of cases by method, and by task."""
-        return Report(list(_tables(results)), {"ours-known-truth": partial(_draw, results)})
+        name = "ours-known-truth"
+        return Report(list(_tables(results)), {name: partial(_draw, results)}, {name: _CAPTION})
 
 
 _COMPILED_NAMES = (
@@ -157,11 +158,17 @@ def _mean(results: Sequence[Result], method: str, measure: str) -> float | None:
     return fmean(values) if values else None
 
 
-def _over_groups(groups: Mapping[str, Sequence[Result]], method: str, measure: str) -> float | None:
-    """Average over groups, each with the same weight; None where a group has no network with this method."""
+def _of_groups(groups: Mapping[str, Sequence[Result]], method: str, measure: str) -> list[float]:
+    """Give the mean of each group; none where a group has no network with this method."""
     means = [_mean(group, method, measure) for group in groups.values()]
     known = [value for value in means if value is not None]
-    return fmean(known) if known and len(known) == len(means) else None
+    return known if len(known) == len(means) else []
+
+
+def _over_groups(groups: Mapping[str, Sequence[Result]], method: str, measure: str) -> float | None:
+    """Average over groups, each with the same weight; None where a group has no network with this method."""
+    means = _of_groups(groups, method, measure)
+    return fmean(means) if means else None
 
 
 def _differences(groups: Mapping[str, Sequence[Result]]) -> Table | None:
@@ -246,20 +253,31 @@ def _accuracies(results: Sequence[Result]) -> Table:
     )
 
 
+_CAPTION = (
+    "a point is the mean over the networks written by hand, or over the tasks of those that learned, each with the "
+    "same weight. Its line reaches from the first quartile of these to the third: it shows how much networks or tasks "
+    "differ, and is no interval of the mean, which may lie outside where a few are far from the others. Methods that "
+    "do not exist for all of them are left out."
+)
+
+
 def _draw(results: Sequence[Result]) -> Figure:
     figure, panels = grid(1, 2, width=4.6, height=4.6)
     for panel, compiled in zip(panels, (True, False), strict=True):
         groups = _groups(results, compiled)
-        lines = {
-            measure: {method: _over_groups(groups, method, measure) for method in _METHODS}
+        found = {
+            measure: {method: _of_groups(groups, method, measure) for method in _METHODS}
             for measure in ("set", "first")
         }
-        kept = [method for method in _METHODS if all(line[method] is not None for line in lines.values())]
-        heights = list(range(len(kept)))
-        for colour, marker, apart, (measure, line) in zip(COLOURS, "os", (-0.1, 0.1), lines.items(), strict=False):
-            shares = [float(line[method] or 0) for method in kept]
-            panel.plot(shares, [height + apart for height in heights], marker, color=colour, label=f"the {measure}")
-        panel.set_yticks(heights, kept)
+        kept = [method for method in _METHODS if all(values[method] for values in found.values())]
+        places = range(len(kept))
+        for colour, marker, apart, (measure, values) in zip(COLOURS, "os", (-0.15, 0.15), found.items(), strict=False):
+            heights = [place + apart for place in places]
+            for height, method in zip(heights, kept, strict=True):
+                panel.plot(_quartiles(values[method]), [height] * 2, color=colour, linewidth=1)
+            means = [fmean(values[method]) for method in kept]
+            panel.plot(means, heights, marker, color=colour, label=f"the {measure}")
+        panel.set_yticks(places, kept)
         panel.invert_yaxis()
         if drawn := [result for group in groups.values() for result in group]:
             texts = from_to({result["cases"] for result in drawn})
@@ -267,3 +285,8 @@ def _draw(results: Sequence[Result]) -> Figure:
         panel.set(xlim=(-0.03, 1.03), xlabel="share of cases", title="by hand" if compiled else "learned")
     legend_below(figure, panels[0], 2)
     return figure
+
+
+def _quartiles(values: Sequence[float]) -> list[float]:
+    """Give the first quartile and the third."""
+    return torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.25, 0.75], dtype=torch.float64)).tolist()

@@ -22,13 +22,12 @@ Source:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -48,18 +47,14 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, write_seeds
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
+from unrolled.lab.papers.second_order_rnns.dyck_figures import CAPTION, SHAPES, draw_distances, draw_embeddings
 from unrolled.lab.tasks.brackets import CloseBrackets
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["DyckBrackets"]
 
 _KINDS, _DEPTHS = 2, (4, 6, 8)
-_SHAPES = ("(", "[", ")", "]")
 
 
 @dataclass(frozen=True)
@@ -126,12 +121,6 @@ _HOURS = {"RNN": 0.04, "LSTM": 0.13, "mmRNN": 0.11, "mmLSTM": 0.45}
 """Estimated hours of a training at scale day, on one core."""
 
 
-_CAPTION = (
-    "the longer strings, one training of each model. A point is the mean over the distances of a bin, each with the "
-    "same weight; a bin ends at 1.5 times its beginning. Few brackets have the longest distances."
-)
-
-
 class DyckBrackets(Experiment):
     """A trial is one model at one depth."""
 
@@ -194,10 +183,10 @@ class DyckBrackets(Experiment):
         return Report(
             tables,
             {
-                name: partial(_draw_distances, results),
-                "second-order-rnns-dyck-embeddings": partial(_draw_embeddings, results),
+                name: partial(draw_distances, results, _DEPTHS, [model.title for model in _MODELS]),
+                "second-order-rnns-dyck-embeddings": partial(draw_embeddings, results, _DEPTHS),
             },
-            {name: _CAPTION},
+            {name: CAPTION},
         )
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
@@ -265,49 +254,4 @@ def _embeddings(stacks: Sequence[Result]) -> Table:
         vectors = (f"({', '.join(f'{number:.2f}' for number in row)})" for row in result["embedding"])
         brackets = zip(vectors, result["gates"], strict=True)
         rows.append((result.trial.label, *(f"{vector}: {gate:.4f}" for vector, gate in brackets)))
-    return Table("Embedding and gate (1 pushes, 0 pops) of each bracket after training", ("", *_SHAPES), rows)
-
-
-def _pooled(result: Result) -> tuple[list[float], list[float]]:
-    """Average distances and shares, %, in bins whose ends are 1.5 times their beginnings: single ones are rare."""
-    bins: dict[int, list[tuple[float, float]]] = {}
-    for distance, share in zip(result["distances"], result["right"], strict=True):
-        bins.setdefault(math.floor(math.log(distance, 1.5)), []).append((distance, 100 * share))
-    pairs = [[fmean(each) for each in zip(*found, strict=True)] for _, found in sorted(bins.items())]
-    return [distance for distance, _ in pairs], [share for _, share in pairs]
-
-
-def _draw_distances(results: Sequence[Result]) -> Figure:
-    figure, panels = grid(1, len(_DEPTHS), width=3.4, height=3.0)
-    lines = {}
-    for panel, depth in zip(panels, _DEPTHS, strict=True):
-        for number, model in enumerate(_MODELS):
-            if chosen := where(results, model=model.title, depth=depth):
-                style: dict[str, Any] = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4}
-                (lines[model.title],) = panel.plot(*_pooled(chosen[0]), **style, linewidth=1.2, label=model.title)
-        panel.set(title=f"m = {depth}", xlabel="distance to the opening bracket", xscale="log", ylim=(-4, 104))
-    write_seeds(panels, results[:1])  # the first seed shows the shape
-    panels[0].set_ylabel("correct, %")
-    figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=4)
-    return figure
-
-
-def _draw_embeddings(results: Sequence[Result]) -> Figure:
-    """Draw each bracket at its learned embedding of two dimensions, for the first seed."""
-    from matplotlib.lines import Line2D
-
-    figure, panels = grid(1, len(_DEPTHS), width=3.0, height=3.0)
-    for panel, depth in zip(panels, _DEPTHS, strict=True):
-        panel.axhline(0, color="#888888", linewidth=0.8)
-        panel.axvline(0, color="#888888", linewidth=0.8)
-        for result in where(results, model="embeddings learned, e = 2", depth=depth)[:1]:
-            for place, (x, y) in enumerate(result["embedding"]):
-                pushes = result["gates"][place] > 0.5
-                panel.plot(x, y, marker=f"${_SHAPES[place]}$", markersize=11, color=COLOURS[0 if pushes else 1])
-        panel.set(title=f"m = {depth}", xlabel="first dimension of the embedding")
-        panel.margins(0.2)
-    panels[0].set_ylabel("second dimension")
-    kinds = (("pushes", COLOURS[0]), ("pops", COLOURS[1]))
-    handles = [Line2D([], [], marker="s", linestyle="", color=colour, label=label) for label, colour in kinds]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
-    return figure
+    return Table("Embedding and gate (1 pushes, 0 pops) of each bracket after training", ("", *SHAPES), rows)
