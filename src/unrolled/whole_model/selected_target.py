@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,8 +25,8 @@ class SelectedTarget:
     select: Callable[[Any], Tensor]
     """From what the model returns, in a plain run or a held one."""
     name: str
-    indices: Tensor = field(default_factory=lambda: torch.empty(0))
-    """Of each example, the output that is selected; empty of a function's."""
+    indices: Tensor | None = None
+    """Of each example, the output that is selected; None of a function's."""
 
     @classmethod
     def of(
@@ -48,6 +48,8 @@ class SelectedTarget:
         if against is None:
             return chosen
         other = _by_class(plain, against, classes, "against")
+        assert chosen.indices is not None
+        assert other.indices is not None
         same = (chosen.indices == other.indices).nonzero().flatten().tolist()
         if same and target is None:
             raise UsageError(

@@ -120,7 +120,7 @@ def test_a_missing_folder_and_a_folder_of_somebody_elses_are_told_apart(tmp_path
         DataError, match=r"model\.pt is a file, not a run folder.*explain --weights.*unrolled\.explain\("
     ):
         load_run(tmp_path / "model.pt")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "config.json").write_text('{"model": "bert"}')
     with pytest.raises(DataError, match=r'config\.json is not .* a run: "format" is not "unrolled-run"'):
         load_run(tmp_path)
 

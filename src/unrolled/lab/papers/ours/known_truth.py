@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from statistics import fmean
+from statistics import fmean, quantiles
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.papers.analyses.compiled_networks import COMPILED
@@ -289,4 +289,5 @@ def _draw(results: Sequence[Result]) -> Figure:
 
 def _quartiles(values: Sequence[float]) -> list[float]:
     """Give the first quartile and the third."""
-    return torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.25, 0.75], dtype=torch.float64)).tolist()
+    first, _, third = quantiles(values, n=4, method="inclusive")
+    return [first, third]
