@@ -168,3 +168,13 @@ def test_a_folder_that_was_deleted_under_the_command_is_named(unrolled: Command,
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     unrolled("evaluate", "run").assert_refused(74, "the current folder has been deleted")
+
+
+def test_of_an_option_before_its_command_the_commands_that_have_it_are_named(unrolled):
+    unrolled("data", "--out", "x").assert_refused(2, "--out follows no command", "COMMAND --out, with one of table")
+    for group, command in ((("data",), "list"), (("train",), "brackets"), ((), "demo")):
+        path = " ".join(("unrolled", *group))
+        refused = unrolled(*group, "--qqqq")
+        refused.assert_refused(2, f"no such option of `{path}`: --qqqq; options stand behind its command: ")
+        assert refused.err.endswith(f"{path} {command} --help\n")
+        assert "follows no command" not in refused.err

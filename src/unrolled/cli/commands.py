@@ -18,9 +18,6 @@ from unrolled.extras import require_extra
 
 __all__ = ["COMMANDS", "Commands"]
 
-_EXAMPLE = "unrolled "
-"""How an example in a docstring begins; where nothing but examples follows the summary, they are not indented."""
-
 
 class Command(NamedTuple):
     """Where a command is defined, and its one-line help."""
@@ -138,6 +135,6 @@ class _Deferred(typer.core.TyperCommand):
 
 
 def _unwrapped(text: str) -> str:
-    """Join the lines of each paragraph, which Typer would keep apart; lines of examples stay."""
+    """Join the lines of each paragraph, which Typer would keep apart; those of an indented one, of examples, stay."""
     paragraphs = text.split("\n\n")
-    return "\n\n".join(each if each.startswith((" ", _EXAMPLE)) else each.replace("\n", " ") for each in paragraphs)
+    return "\n\n".join(each if each.startswith(" ") else each.replace("\n", " ") for each in paragraphs)

@@ -48,8 +48,10 @@ def convert(
 ) -> None:
     """Convert a checkpoint of torch.save to safetensors, without running code that a pickle may contain.
 
-    unrolled convert model.pt model.safetensors
-    unrolled explain --weights model.safetensors --vocab words.txt 'it is not a bad film'
+    The second command explains the network that was converted:
+
+        unrolled convert model.pt model.safetensors
+        unrolled explain --weights model.safetensors --vocab words.txt 'it is not a bad film'
     """
     if source.exists() and target.exists() and source.samefile(target):
         raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import typer.core
@@ -157,8 +157,7 @@ def _rephrased(error: typer.TyperException) -> str:
         if (here := name_here(name, flags)) is not None:
             return f"{text}; did you mean {flags[here]!r}?"
         if isinstance(context.command, typer.core.TyperGroup) and not getattr(error, "possibilities", None):
-            names = ", ".join(context.command.list_commands(context))
-            return f"{name} follows no command; expected {context.command_path} COMMAND {name}, with one of {names}"
+            return _before_its_command(name, context)
     said, explained = error.format_message(), getattr(getattr(error, "param", None), "help", None)
     if said.startswith("Missing ") and explained:
         return f"{said.removesuffix('.')}: {explained}"
@@ -167,6 +166,23 @@ def _rephrased(error: typer.TyperException) -> str:
         usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
         return f"unexpected argument {given}; expected: {usage}"
     return ""
+
+
+def _before_its_command(name: str, context: Any) -> str:
+    """Say which commands of a group have an option that stands before them; those of deferred ones are not known."""
+    group, path = context.command, context.command_path
+    names = group.list_commands(context)
+    having = [
+        each
+        for each in names
+        if any(
+            name in (*option.opts, *option.secondary_opts)
+            for option in group.get_command(context, each).get_params(context)
+        )
+    ]
+    if not having:
+        return f"no such option of `{path}`: {name}; options stand behind its command: {path} {names[0]} --help"
+    return f"{name} follows no command; expected {path} COMMAND {name}, with one of {', '.join(having)}"
 
 
 def main() -> None:

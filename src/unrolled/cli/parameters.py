@@ -26,8 +26,10 @@ def parameters(
 ) -> None:
     """Find the hidden size with the number of parameters nearest to a given one.
 
-    unrolled parameters lstm --match 350k --input 100
-    unrolled parameters gru --match 4.5M --input 200 --layers 2 --vocabulary 10_000
+    With --vocabulary, the embedding and the softmax layer count as well:
+
+        unrolled parameters lstm --match 350k --input 100
+        unrolled parameters gru --match 4.5M --input 200 --layers 2 --vocabulary 10_000
     """
     from unrolled.cells.parameter_budget import fit_parameters, read_count
 

@@ -210,6 +210,13 @@ def test_a_figure_of_a_paper_leads_to_its_item(unrolled: Command, tmp_path: Path
     assert "appendix" not in own
 
 
+def test_of_an_item_that_is_mistyped_the_nearest_one_is_named_before_the_list(unrolled: Command) -> None:
+    refused = unrolled("reproduce", "ours/faithfullness")
+    refused.assert_refused(2, "did you mean 'ours/faithfulness'?; items of ours: ")
+    unknown = unrolled("reproduce", "ours/qqqq")
+    unknown.assert_refused(2, "unknown item 'ours/qqqq'; items of ours: ")
+
+
 def test_without_a_data_folder_the_lists_of_datasets_are_named(
     unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

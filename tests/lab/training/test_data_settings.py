@@ -145,6 +145,43 @@ def test_files_that_moved_together_are_found_in_the_folder_that_is_named(there, 
     assert list(now.values()) == [tmp_path / "elsewhere" / "mine.tsv", tmp_path / "elsewhere" / "held" / "mine.tsv"]
 
 
+def test_a_file_that_moved_alone_is_found_by_its_name_and_the_places_that_were_tried_are_named(there, tmp_path):
+    (there / "x").mkdir()
+    (there / "y").mkdir()
+    (there / "mine.tsv").rename(there / "x" / "train.tsv")
+    (there / "y" / "held.tsv").write_text("another text\t0\n")
+    choice = DataSettings(data=("x/../x/train.tsv",), test=("y/held.tsv",))
+    (tmp_path / "b").mkdir()
+    (there / "x" / "train.tsv").rename(tmp_path / "b" / "train.tsv")
+    assert choice.moved_to(tmp_path / "b").data == (str(tmp_path / "b" / "train.tsv"),)
+    assert len(choice.reload_corpus(Classification, tmp_path / "b").test) == 1
+    with pytest.raises(FileError) as refused:
+        choice.reload_corpus(Classification, tmp_path)
+    for place in (tmp_path / "x" / "train.tsv", tmp_path / "train.tsv"):
+        assert f"{place} is no file either" in str(refused.value)
+
+
+@pytest.mark.usefixtures("there")
+def test_of_two_files_of_one_name_neither_is_found_by_it_alone(tmp_path):
+    choice = DataSettings(data=("x/mine.tsv",), test=("y/mine.tsv",))
+    (tmp_path / "mine.tsv").write_text("another text\t0\n")
+    assert choice.moved_to(tmp_path) == choice
+    with pytest.raises(FileError) as refused:
+        choice.reload_corpus(Classification, tmp_path)
+    assert f"{tmp_path / 'x' / 'mine.tsv'} is no file either" in str(refused.value)
+    assert f"{tmp_path / 'mine.tsv'} is" not in str(refused.value)
+
+
+@pytest.mark.usefixtures("there")
+def test_files_without_a_folder_in_common_are_found_by_their_names(tmp_path, monkeypatch):
+    def different_drives(_paths):
+        raise ValueError
+
+    monkeypatch.setattr(os.path, "commonpath", different_drives)
+    (tmp_path / "gone.tsv").write_text("another text\t0\n")
+    assert DataSettings(data=("gone.tsv",)).moved_to(tmp_path).data == (str(tmp_path / "gone.tsv"),)
+
+
 @pytest.mark.usefixtures("there")
 def test_a_file_that_is_where_it_was_is_read_there(tmp_path):
     choice = DataSettings(data=("mine.tsv",)).with_absolute_paths()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -21,23 +23,24 @@ __all__ = ["compare_run", "longer_training", "note_of_ratings"]
 
 _FEWEST_RATINGS = 3
 """Two numbers, such as 0 and 1, are classes."""
-_FLAGS = frozenset({"--force"})
-"""Options without a value."""
 
 
-def compare_run(run: Run, corpus: Corpus[Any], words: Sequence[str]) -> None:
+def compare_run(run: Run, corpus: Corpus[Any], words: Sequence[str], folder: Path) -> None:
     """Say if the same answer for every text, or n-grams without a network, are as good; then how to train longer.
+
+    Under torchrun the command line is not that of ``unrolled``, and no longer training is named.
 
     Args:
         run: The training that has ended.
         corpus: Its data.
         words: The command line of the training, behind ``unrolled train``.
+        folder: Its run folder, as it was given.
     """
     said = [*_constant_class(run, corpus), *_ngrams(run, corpus), *_constant_rating(run, corpus)]
     for line in said:
         typer.echo(line, err=True)
-    if said:
-        typer.echo(f"longer:  {visible(longer_training(words, run.settings))}", err=True)
+    if said and "WORLD_SIZE" not in os.environ:
+        typer.echo(f"longer:  {visible(longer_training(words, run.settings, folder))}", err=True)
 
 
 def note_of_ratings(corpus: Corpus[Any], data: DataSettings) -> Iterator[str]:
@@ -51,31 +54,36 @@ def note_of_ratings(corpus: Corpus[Any], data: DataSettings) -> Iterator[str]:
     if all(is_number(label) for label in corpus.labels):
         yield (
             f"the {len(corpus.labels):,} labels are numbers, learned as classes without an order; "
-            "`unrolled train regress` learns numbers, such as stars"
+            "if they have one, such as stars, `unrolled train regress` learns it"
         )
 
 
-def longer_training(words: Sequence[str], settings: TrainingSettings) -> str:
-    """Write the command that trains once more in the same folder: four times the epochs, and more patience.
+def longer_training(words: Sequence[str], settings: TrainingSettings, folder: Path) -> str:
+    """Write the command that trains once more: four times the epochs or steps, and more patience.
 
-    Adam's learning rate is three times as high, up to 0.01.
+    Adam's learning rate is three times as high, up to 0.01. The run is another one, in a folder that does not exist.
     """
     changed = {"--epochs": f"{4 * settings.epochs}", "--patience": f"{max(10, 3 * settings.patience)}"}
     if settings.optimiser.startswith("adam") and settings.lr < 0.01:
         changed["--lr"] = f"{min(3 * settings.lr, 0.01):g}"
-    kept = _without({*changed, *_FLAGS, "--steps"}, words)
-    return shlex.join(["unrolled", "train", *kept, *(word for pair in changed.items() for word in pair), "--force"])
+    if settings.steps is not None:
+        changed["--steps"] = f"{4 * settings.steps}"
+    changed["--out"] = f"{folder}-longer"
+    while Path(changed["--out"]).exists():
+        changed["--out"] += "-longer"
+    kept = [word for word in _without(set(changed), words) if word != "--force"]
+    return shlex.join(["unrolled", "train", *kept, *(word for pair in changed.items() for word in pair)])
 
 
 def _without(options: set[str], words: Sequence[str]) -> Iterator[str]:
-    """Leave out some options, and their values."""
+    """Leave out some options that have a value."""
     value_follows = False
     for word in words:
         if value_follows:
             value_follows = False
             continue
         name, equals, _ = word.partition("=")
-        value_follows = name in options - _FLAGS and not equals
+        value_follows = name in options and not equals
         if name not in options:
             yield word
 

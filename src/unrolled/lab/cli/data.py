@@ -37,6 +37,8 @@ def list_datasets(data_dir: DataFolder = None) -> None:
     """List all datasets: what they contain, their licences, and which are available.
 
     In a terminal each takes several lines; elsewhere it is a line of columns between tabs.
+
+        unrolled data list
     """
     from rich.console import Console
     from rich.padding import Padding
@@ -93,7 +95,13 @@ def describe(
     ],
     data_dir: DataFolder = None,
 ) -> None:
-    """Show the sizes of a dataset's splits, its licence, its citation and an example."""
+    """Show the sizes of a dataset's splits, its licence, its citation and an example.
+
+    A name may have settings:
+
+        unrolled data describe uci-yelp
+        unrolled data describe 'dyck(2,8)'
+    """
     from rich.console import Console
 
     from unrolled.lab.data.collection.manifest import read_manifest
@@ -142,7 +150,13 @@ def check_datasets(
     ] = None,
     data_dir: DataFolder = None,
 ) -> None:
-    """Compare checksums and counts with the published ones; the exit code is 65 if something differs."""
+    """Compare checksums and counts with the published ones; the exit code is 65 if something differs.
+
+    Without names, all available datasets are checked:
+
+        unrolled data check
+        unrolled data check uci-yelp sst2
+    """
     from rich.console import Console
 
     from unrolled.lab.data.collection.manifest import check_dataset, read_manifest
@@ -181,9 +195,8 @@ def write_table(
     The name of a text's folder becomes its label; files at other depths and empty files are left out and named.
     `unrolled train` and `unrolled predict` read the table.
 
-    unrolled data table reviews --out reviews.csv
-
-    unrolled train classify --data reviews.csv
+        unrolled data table reviews --out reviews.csv
+        unrolled train classify --data reviews.csv
     """
     import csv
     import io
@@ -226,7 +239,12 @@ def fetch_dataset(
     name: Annotated[str, typer.Argument(help="A dataset's name.", autocompletion=_names)],
     data_dir: DataFolder = None,
 ) -> None:
-    """Download a dataset whose licence permits it, and check it. Nothing is downloaded without this command."""
+    """Download a dataset whose licence permits it, and check it.
+
+    Nothing is downloaded without this command.
+
+        unrolled data fetch uci-yelp --data-dir data
+    """
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 

@@ -84,8 +84,8 @@ def evaluate(
 
     For classes also precision, recall and F1 of each, the confusion matrix and the worst errors.
 
-    unrolled evaluate runs/reviews --html errors.html
-    unrolled evaluate runs/reviews --data more.csv --predictions predictions.csv
+        unrolled evaluate runs/reviews --html errors.html
+        unrolled evaluate runs/reviews --data more.csv --predictions predictions.csv
     """
     _check_options(run, data, split, predictions, html, page_errors)
     check_new(predictions, force, ".csv")

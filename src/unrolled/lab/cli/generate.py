@@ -34,7 +34,9 @@ def generate(
 ) -> None:
     """Generate text with a trained language model, word by word or character by character.
 
-    unrolled generate runs/python-lstm --prompt 'def ' --length 400
+    The text goes on where the prompt ends:
+
+        unrolled generate runs/python-lstm --prompt 'def ' --length 400
     """
     check_run(run)
     check_encoded(prompt)

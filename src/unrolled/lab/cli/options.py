@@ -42,7 +42,8 @@ RunDataFolder = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
-        help="Folder of the datasets, by default the variable UNROLLED_DATA; or of the run's own files, if they moved.",
+        help="Folder of the datasets; by default the variable UNROLLED_DATA. The run's own files, if they have moved, "
+        "are looked for at their places below the deepest folder that held all of them, then by their names alone.",
     ),
 ]
 

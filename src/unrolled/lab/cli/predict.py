@@ -65,7 +65,7 @@ def predict(
     The first column is the number of the line at which the text begins; a header counts as a line. If there are several
     files, the column before it names the file.
 
-    unrolled predict runs/reviews new.csv --out predictions.csv
+        unrolled predict runs/reviews new.csv --out predictions.csv
     """
     from unrolled.lab.data.reading import Reading
     from unrolled.lab.data.unlabelled import read_texts

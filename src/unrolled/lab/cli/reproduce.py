@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from pathlib import Path
@@ -194,7 +195,11 @@ def _choose(members: list[Experiment], wanted: list[str]) -> list[Experiment]:
     for name in wanted:
         found = [each for each in members if name in (each.name, each.paper)]
         if not found and (siblings := [each for each in members if each.paper == name.partition("/")[0]]):
-            raise UsageError(f"unknown item {name!r}; items of {siblings[0].paper}: {'; '.join(_shown(siblings))}")
+            known = [each.name.partition("/")[2] for each in siblings]
+            near = difflib.get_close_matches(name.partition("/")[2], known, n=1)
+            meant = f"did you mean {f'{siblings[0].paper}/{near[0]}'!r}?; " if near else ""
+            listed = "; ".join(_shown(siblings))
+            raise UsageError(f"unknown item {name!r}; {meant}items of {siblings[0].paper}: {listed}")
         if not found:
             raise UnknownNameError("item", name, [name for each in members for name in (each.name, each.paper)])
         chosen += [each for each in found if each not in chosen]

@@ -26,7 +26,9 @@ def resume(
 ) -> None:
     """Resume a stopped training from its last checkpoint; on the same machine the result is the same, bit by bit.
 
-    unrolled resume runs/sst2-gru
+    The settings are those of the run:
+
+        unrolled resume runs/sst2-gru
     """
     check_run(run)
     from rich.console import Console

@@ -38,9 +38,8 @@ def tag(
     A tagger reads capital letters: type words as a text has them. They need no quotes; several sentences in quotes are
     tagged one by one.
 
-    unrolled tag runs/conll2003-lstm Anna Wells met Boris in Paris .
-
-    unrolled tag runs/conll2003-lstm < sentences.txt > tagged.tsv
+        unrolled tag runs/conll2003-lstm Anna Wells met Boris in Paris .
+        unrolled tag runs/conll2003-lstm < sentences.txt > tagged.tsv
     """
     check_run(run)
     sentences = given_sentences(words)

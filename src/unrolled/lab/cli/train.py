@@ -27,6 +27,7 @@ from unrolled.lab.cli.options import (
     with_parameters,
 )
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
+from unrolled.laboratory import is_hub_dataset
 from unrolled.registry import names_in_source, texts_in_source
 
 if TYPE_CHECKING:
@@ -50,14 +51,26 @@ class _Tasks(typer.core.TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # the base class's signature
         """Make the command of a task."""
         known = texts_in_source(_TASKS)
-        if cmd_name not in known and Path(cmd_name).suffix:
+        if cmd_name in known:
+            return _Task(cmd_name, known[cmd_name]["description"])
+        tasks, command = ", ".join(sorted(known)), f"unrolled train classify --data {shlex.quote(cmd_name)}"
+        if is_hub_dataset(cmd_name):
             raise UsageError(
-                f"{cmd_name!r} is no task; name one of {', '.join(sorted(known))}, and the file by --data: "
-                f"unrolled train classify --data {shlex.quote(cmd_name)}"
+                f"{cmd_name!r} is a dataset of Hugging Face's library and no task; name one of {tasks}, and the "
+                f"dataset by --data: {command}"
             )
-        if cmd_name not in known:
-            raise UnknownNameError("task", cmd_name, sorted(known))
-        return _Task(cmd_name, known[cmd_name]["description"])
+        if _names_a_file(cmd_name):
+            raise UsageError(f"{cmd_name!r} is no task; name one of {tasks}, and the file by --data: {command}")
+        raise UnknownNameError("task", cmd_name, sorted(known))
+
+
+def _names_a_file(name: str) -> bool:
+    """Tell whether a word is a file, or has the suffix of one that can be read."""
+    from unrolled.lab.data.formats import FORMATS
+    from unrolled.lab.data.text_files import without_compression
+
+    suffix = without_compression(Path(name)).suffix.lower()
+    return Path(name).is_file() or any(suffix in each.suffixes for each in FORMATS.members.values())
 
 
 class _Task(typer.core.TyperCommand):
@@ -72,6 +85,13 @@ class _Task(typer.core.TyperCommand):
 
         command = _command(TASKS.get_alone(str(self.name)), tuple(args))
         return command.make_context(info_name, args, parent=parent, **extra)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """List the options of the whole command, for a message about one that stands before the task."""
+        from unrolled.lab.tasks import TASKS
+
+        params: list[Any] = _command(TASKS.get_alone(str(self.name)), ()).get_params(ctx)
+        return params
 
     def invoke(self, ctx: Any) -> Any:
         """Run the whole command."""
@@ -138,7 +158,7 @@ def _command(task: type[Task[Any, Any]], words: Sequence[str]) -> Any:
     suffixes = [each.suffixes[0] for each in FORMATS.members.values() if task.kind in each.kinds and each.suffixes]
     example = f"FILE{suffixes[0]}" if suffixes else next(iter(dataset_names(task.kind)), "FILE")
     text = (
-        f"{_summary(task.description)}\n\nunrolled train {task.name} --data {example} --out runs/first\n\n"
+        f"{_summary(task.description)}\n\n    unrolled train {task.name} --data {example} --out runs/first\n\n"
         "The first of these metrics, on dev, chooses the best epoch:\n\n"
         f"{metrics}\n\nDatasets for this task: {', '.join(dataset_names(task.kind)) or 'none'}; "
         f"or your own files:\n\n{formats}"
@@ -237,7 +257,7 @@ def _train_and_print(
     if first:
         from unrolled.lab.cli.printed_metrics import print_run
 
-        compare_run(run, corpus, words)
+        compare_run(run, corpus, words, folder)
         print_run(run, corpus)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -195,16 +197,17 @@ class DataSettings(Settings):
     def moved_to(self, folder: Path | None) -> DataSettings:
         """Name the user's own files by where they lie now: those that are gone, by their places below a folder.
 
-        Their places are those below the last folder that holds all files of the settings. Checksums tell whether they
-        are the same files.
+        Their places are those below the deepest folder that held all files of the settings; then their names alone,
+        of those whose name no other file has. Checksums tell whether they are the same files.
         """
         if folder is None or is_dataset(self.data[0]) or is_hub_dataset(self.data[0]):
             return self
-        common = os.path.commonpath([Path(name).absolute().parent for name in (*self.data, *self.dev, *self.test)])
+        places = _places((*self.data, *self.dev, *self.test), folder)
 
         def now(name: str) -> str:
-            moved = folder / Path(name).absolute().relative_to(common)
-            return str(moved) if not Path(name).exists() and moved.is_file() else name
+            if Path(name).exists():
+                return name
+            return next((str(place) for place in places[name] if place.is_file()), name)
 
         return self.model_copy(update={key: tuple(map(now, getattr(self, key))) for key in ("data", "dev", "test")})
 
@@ -215,12 +218,30 @@ class DataSettings(Settings):
         for name in files:
             if not Path(name).exists():
                 hint = "" if Path(name).is_absolute() else ", or change to the folder in which the run was started"
+                tried = () if folder is None else _places(files, folder)[name]
+                looked = "".join(f"{place} is no file either; " for place in tried)
                 raise FileError(
-                    f"{name}: no such file, but the run was trained on it; put it back{hint}, or name the folder where "
-                    "it lies now: --data-dir FOLDER. To evaluate the run on other files: unrolled evaluate RUN --data "
-                    "FILE"
+                    f"{name}: no such file, but the run was trained on it; {looked}put it back{hint}, or name the "
+                    "folder where it lies now: --data-dir FOLDER. To evaluate the run on other files: unrolled "
+                    "evaluate RUN --data FILE"
                 )
         return now.load_corpus(kind, folder, seed)
+
+
+def _places(names: Sequence[str], folder: Path) -> dict[str, list[Path]]:
+    """Name where each of some files may lie in a folder: below it as in the folder that held all, or by its name."""
+    paths = {name: Path(os.path.normpath(Path(name).absolute())) for name in names}
+    try:
+        common: str | None = os.path.commonpath([path.parent for path in paths.values()])
+    except ValueError:  # on different drives of Windows
+        common = None
+    count = Counter(path.name for path in set(paths.values()))
+    places = {}
+    for name, path in paths.items():
+        below = [] if common is None else [folder / path.relative_to(common)]
+        alone = [folder / path.name] if count[path.name] == 1 else []
+        places[name] = list(dict.fromkeys([*below, *alone]))
+    return places
 
 
 def _absolute(name: str) -> str:
