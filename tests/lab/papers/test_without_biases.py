@@ -31,9 +31,8 @@ CHANGED = {
 def test_a_trial_is_one_of_another_item_without_biases(part, scale):
     others = [dict(trial.settings) for trial in ITEMS[part]().trials(scale)]
     trials = [trial for trial in WithoutBiases().trials(scale) if trial.settings["part"] == part]
-    assert len({each.label.partition(", seed")[0] for each in trials}) == {"errors": 3, "relations": 5, "names": 7}.get(
-        part, 4
-    )
+    named = {each.label.partition(", seed")[0] for each in trials}
+    assert len(named) == {"errors": 3, "sentiment": 4, "relations": 5, "names": 7}[part]
     assert {each.settings["seed"] for each in trials} <= {0, 1, 2}
     for trial in trials:
         change = CHANGED[trial.settings["changed"]]
@@ -62,7 +61,7 @@ def test_published_numbers_stand_beside_ours_and_errors_decide():
         {tuple(row[:2]): row[2:] for row in table.cells()} for table in report.tables
     )
     assert errors["GRU", "no biases, normalised spectrum"] == ["25.0 (21.7)", "50.0", "2.00", "80.0"]
-    assert sentiment["MVM-E", "no biases"] == ["80.0 (59.6)", "70.0 (59.5)"]
+    assert sentiment["MVM-E", "no biases"] == ["80.0 ± 0.0 (59.6)", "70.0 ± 0.0 (59.5)"]  # three seeds
     assert relations["MVMA-E", "no biases"] == ["40.0 (27.8)", "30.0 (25.6)"]
     assert names["MVM-E", "no biases"] == ["60.0 (27.8)", "50.0 (25.6)"]
     assert [each.what for each in compare(experiment, results, report)] == [
