@@ -78,8 +78,7 @@ _SIZES: dict[Scale, dict[str, int]] = {
         "seeds": 5, "hidden": 256, "inputs": 64, "batch": 64, "steps": 4000, "longest": 58, "reach": 108, "texts": 1000,
     },
 }  # fmt: skip
-_KEPT = 0.1
-"""The least part of a norm, near to far, that is left where a gradient is said not to be attenuated."""
+_KEPT = 0.1  # the least part of a norm, near to far, that is left where a gradient is said not to be attenuated
 _MEASURED = 16  # number of texts for the norms
 _BOUNDED = ("untrained", "trained, clipped", "trained, not clipped")
 
@@ -181,12 +180,10 @@ class Gradients(Experiment):
         """The notes: the bound (β_W β_h)^k; clipping against explosion, U = I and the rectifier against vanishing."""
         measured = [found for result in results for found in (result["before"], result["after"]) if found is not None]
         bounds = [found["kept"] for found in measured if found["kept"] is not None]
-        clipped = [result for result in results if result.trial.settings["clip"] is not None]
-        claims = {}
+        clipped, claims = [each for each in results if each.trial.settings["clip"] is not None], dict[str, bool]()
         if bounds:
-            claims["the norm of the Jacobian is at most (β_W β_h)^k in all plain cells, at every distance"] = all(
-                bounds
-            )
+            bounded = "the norm of the Jacobian is at most (β_W β_h)^k in all plain cells, at every distance"
+            claims[bounded] = all(bounds)
         if clipped:
             claims["no training with clipping diverges"] = all(each["diverged"] is None for each in clipped)
         for cell, remedy in (("tanh", "tanh, identity"), ("relu", "relu, identity")):
@@ -196,12 +193,10 @@ class Gradients(Experiment):
                 if (chosen := where(results, cell=name))
             }
             if len(norms) == 2:
-                claim = f"{_named(remedy)} has a larger norm before training than {cell}"
-                claims[claim] = norms[remedy] > norms[cell]
+                claims[f"{_named(remedy)} has a larger norm before training than {cell}"] = norms[remedy] > norms[cell]
         if rectified := where(results, cell="relu"):
-            curves = [each["before"]["jacobian"] for each in rectified]
-            kept = median(curve[-1] / curve[0] for curve in curves)
-            claims[f"{_named('relu')} attenuates the norm before training at most tenfold"] = kept >= _KEPT
+            kept = median(curve[-1] / curve[0] for curve in (each["before"]["jacobian"] for each in rectified))
+            claims["relu attenuates the norm before training at most tenfold"] = kept >= _KEPT
         return claims
 
 
