@@ -231,5 +231,5 @@ def _draw(results: Sequence[Result], counted: Result) -> Figure:
     places = range(len(networks))
     fixed.plot(places, [*networks.values()], color="black", marker="o", linestyle="none")
     fixed.set_xticks(places, [*networks], rotation=30, ha="right")
-    fixed.set(xlim=(-0.5, len(networks) - 0.5), title="networks, whole text")
+    fixed.set(xlim=(-0.5, max(1, len(networks)) - 0.5), title="networks, whole text")
     return figure

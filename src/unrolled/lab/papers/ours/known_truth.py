@@ -289,5 +289,5 @@ def _draw(results: Sequence[Result]) -> Figure:
 
 def _quartiles(values: Sequence[float]) -> list[float]:
     """Give the first quartile and the third."""
-    first, _, third = quantiles(values, n=4, method="inclusive")
+    first, _, third = quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * [*values]
     return [first, third]
