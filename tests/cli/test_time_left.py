@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,21 @@ def test_a_file_of_texts_and_every_expansion_of_a_page_tell_it(
     page = unrolled("explain", run, SENTENCE, "--html", tmp_path / "page.html")
     assert "by secant" in page.err
     assert "by operating" in page.err
+
+
+def test_where_no_sweep_runs_a_line_says_that_the_command_does(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_left, "_SILENT", 0.05)
+    with time_left.tell_time_left(1_000_000, "secant"):
+        time.sleep(0.3)
+    said = capsys.readouterr().err.splitlines()
+    assert 2 <= len(said) <= 6
+    assert set(said) == {"1,000,000 tokens by secant: running for 0 s"}
+    with time_left.tell_time_left(7, "secant"):
+        pass
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""  # it has ended
 
 
 class Loop(nn.Module):

@@ -1,4 +1,4 @@
-"""How far the sweeps of a long text have come, for whoever waits for them.
+"""How many of the steps of a long text's sweeps are done.
 
 Nearly all of the time of a long text is in its sweeps, whose steps take about as long as each other. Nothing is counted
 where nobody asks.

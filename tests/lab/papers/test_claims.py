@@ -114,7 +114,7 @@ def units(clear):
 
 
 def test_a_unit_is_asked_for_where_the_lecture_shows_one_and_either_depth_is_a_depth():
-    """That a unit follows strings alone, or the position in a line of code, is no claim of the lecture."""
+    """The lecture shows no unit for strings alone, and none for the position in a line of code."""
     ours = {"inside a string", "inside a comment"}
     assert holds(InterpretableUnits(), units(ours), "a unit detects") == {False}
     shown = {"inside a string or comment", "inside an if", "position in line", "inside quotes"}

@@ -61,7 +61,9 @@ def choose_columns(
     if text is None:
         text = _only(path, profiles, TEXTS, header, taken=label)
     if label is None:
-        label = _only(path, profiles, LABELS, header, taken=text, text_is_plain=_plain(text, profiles, kind))
+        known = text is not None or _find_text(profiles, None, kind) is not None
+        also = "" if known else f", and the column of the texts with --text-column: {_listed(profiles)}"
+        label = _only(path, profiles, LABELS, header, taken=text, also=also)
     if text is None:
         text = _find_text(profiles, label, kind)
     if label is None:
@@ -72,8 +74,9 @@ def choose_columns(
         text, label = 0, 1
     if text is None or label is None:
         numbered = "" if header else ", by number from 1"
-        open_ = [flag for flag, name in _flags(reading) if name is None]
-        hint = f"name {'the two' if len(open_) > 1 else 'it'} with {' and '.join(open_)}{numbered}"
+        flags = {"--text-column": reading.text_column, "--label-column": reading.label_column}
+        left = [flag for flag, name in flags.items() if name is None]
+        hint = f"name {'the two' if len(left) > 1 else 'it'} with {' and '.join(left)}{numbered}"
         raise _cannot_tell(path, "texts" if text is None else "labels", profiles, hint)
     return Columns(text, label)
 
@@ -214,29 +217,20 @@ def _named_so(name: str | None, header: Sequence[str], taken: int | None) -> int
     return places[0] if len(places) == 1 else None
 
 
-def _flags(reading: Reading) -> tuple[tuple[str, str | None], ...]:
-    return ("--text-column", reading.text_column), ("--label-column", reading.label_column)
-
-
-def _plain(text: int | None, profiles: Sequence[_Profile], kind: type[Corpus[object]]) -> bool:
-    return text is not None or _find_text(profiles, None, kind) is not None
-
-
 def _only(
     path: Path,
     profiles: Sequence[_Profile],
     known: frozenset[str],
     header: Sequence[str],
     taken: int | None,
-    text_is_plain: bool = True,
+    also: str = "",
 ) -> int | None:
-    """Find the one column with a name that this library documents."""
+    """Find the one column with a name that this library documents; where there are several, ``also`` ends the error."""
     named = [place for place, field in enumerate(header) if field.strip().lower() in known and place != taken]
     if len(named) > 1:
         both = ", ".join(profiles[place].name for place in named)
         flag, what = ("--text-column", "texts") if known is TEXTS else ("--label-column", "labels")
         by = "name one" if len({profiles[place].name for place in named}) > 1 else "give the number of one, from 1,"
-        also = "" if text_is_plain else f", and the column of the texts with --text-column: {_listed(profiles)}"
         raise DataError(f"{path}:1: expected one column of {what}, found {both}; {by} with {flag}{also}")
     return named[0] if named else None
 

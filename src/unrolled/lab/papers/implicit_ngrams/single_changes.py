@@ -34,7 +34,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification, Relations
 from unrolled.lab.papers.analyses.all_classes import AllClasses, ByPlaces, NarrowVectors
+from unrolled.lab.papers.analyses.changed_networks import SPLITS, error_table, score_rows
 from unrolled.lab.papers.analyses.new_optimisers import ContinuingClassify, WideContinuingClassify
 from unrolled.lab.papers.analyses.relation_corpora import without_directions
 from unrolled.lab.papers.analyses.wide_vectors import train_wide
@@ -56,7 +57,6 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
-    training_cell,
     where,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
@@ -133,10 +133,6 @@ _NETWORKS = {
     "places": ("VA-W",),
 }  # fmt: skip
 _SEEDS = {"seeds": range(3)}
-_OWN: Mapping[str, Callable[[int], dict[str, Any]]] = {  # what a network has of its own in table3
-    "Transformer": lambda _: {"pooling": "mean"},
-    "MM": lambda size: {"hidden": size, "embedding": size, "dropout": 0.0},
-}
 _SIDES: dict[Scale, int] = {"smoke": 3, "cpu": 16, "day": 32, "paper": 32}  # of the matrices of MM
 _SENTIMENT = ("sentiment", "optimisers", "longer", "reading")
 _ALL_CLASSES = ("all classes", "narrow vectors", "rates", "places", "seeds")
@@ -179,7 +175,6 @@ _HOURS = {
     "ratings": 0.05,
     **dict.fromkeys(_ALL_CLASSES, 0.1),
 }
-_SPLITS = ("dev", "test")
 _SMALL = (32, 16, 16)
 _RATED = "GRU"
 
@@ -201,7 +196,7 @@ class SingleChanges(Experiment):
             seeds = _SEEDS.get(part, (0,))
             for place, (seed, network, (title, change)) in enumerate(product(seeds, networks, _CHANGES[part].items())):
                 settings = {"part": part, "network": network, "changed": title, **_BASES[part], **_SIZES[scale]}
-                settings |= _OWN[network](_SIDES[scale] ** 2) if network in _OWN else {}
+                settings |= _own_settings(network, scale)
                 further = f", seed {seed}" if part in _SEEDS else ""
                 trial = Trial(f"{part}: {network}, {title}{further}", {**settings, **change, "seed": seed})
                 listed.append(((part in _ALL_CLASSES, place), trial))
@@ -254,6 +249,14 @@ class SingleChanges(Experiment):
         return Report([table for table in tables if table.rows] or tables[:1])
 
 
+def _own_settings(network: str, scale: Scale) -> dict[str, Any]:
+    """Give what a network has of its own in ``table3``."""
+    if network == "MM":
+        size = _SIDES[scale] ** 2
+        return {"hidden": size, "embedding": size, "dropout": 0.0}
+    return {"pooling": "mean"} if network == "Transformer" else {}
+
+
 def _corpus(part: str, data: str, directed: bool, folder: Path | None) -> Classification | Relations:
     if part == "relations" or part in _ALL_CLASSES:
         read = relations(_SMALL) if data == "made-up" else load_cached("semeval2010", Relations, folder)
@@ -273,48 +276,32 @@ def _relations(results: Sequence[Result]) -> Table:
     for title in _CHANGES["relations"]:
         if chosen := where(results, changed=title):
             epochs = (average(chosen, name, digits=0) for name in ("best_epoch", "epochs"))
-            shares = (average(chosen, f"{split}_f1", digits=1, percent=True) for split in _SPLITS)
+            shares = (average(chosen, f"{split}_f1", digits=1, percent=True) for split in SPLITS)
             rows.append((title, *shares, *epochs))
-    columns = ("changed", *(f"F1, {split}" for split in _SPLITS), "best epoch", "epochs")
+    columns = ("changed", *(f"F1, {split}" for split in SPLITS), "best epoch", "epochs")
     return Table("Relations, Elman network: F1 over nine relations, %", columns, rows)
 
 
+def _pairs(*parts: str) -> Iterator[tuple[str, str]]:
+    """List the networks of some parts, each with its changes."""
+    for part in parts:
+        yield from product(_NETWORKS[part], _CHANGES[part])
+
+
 def _errors(results: Sequence[Result]) -> Table:
-    rows: list[Sequence[str | Number]] = []
-    for network, title in product(_NETWORKS["errors"], _CHANGES["errors"]):
-        if chosen := where(results, network=network, changed=title):
-            published = ERRORS[network][_BASES["errors"]["weight_decay"]] / 100
-            share = partial(average, chosen, digits=1, percent=True)
-            measured = (share("step_zero", published), share("sum_zero"), average(chosen, "state"))
-            rows.append((network, title, *measured, share("dev_accuracy")))
-    columns = ("network", "changed", "step, zero", "sum, zero", "‖h‖", "dev accuracy")
+    published = {network: ERRORS[network][_BASES["errors"]["weight_decay"]] for network in _NETWORKS["errors"]}
     title = "Mean relative error of the hidden states of SST-2's test sentences, %, normalised unless said otherwise"
-    return Table(title, columns, rows)
+    return error_table(title, results, _pairs("errors"), published)
 
 
 def _sentiment(results: Sequence[Result]) -> Table:
-    rows: list[Sequence[str | Number]] = []
-    changes = [pair for part in _SENTIMENT for pair in product(_NETWORKS[part], _CHANGES[part])]
-    for network, title in changes:
-        if chosen := where(results, network=network, changed=title):
-            cells = (
-                training_cell(chosen, f"{split}_accuracy", theirs and theirs / 100, percent=True)
-                for split, theirs in zip(_SPLITS, ACCURACIES[network], strict=False)  # SST-2 stands first
-            )
-            rows.append((network, title, *cells))
-    return Table("SST-2: accuracy, %", ("network", "changed", *_SPLITS), rows)
+    rows = score_rows(results, _pairs(*_SENTIMENT), "accuracy", ACCURACIES)  # SST-2 stands first
+    return Table("SST-2: accuracy, %", ("network", "changed", *SPLITS), rows)
 
 
 def _all_classes(results: Sequence[Result]) -> Table:
-    rows: list[Sequence[str | Number]] = []
-    changes = [pair for part in _ALL_CLASSES for pair in product(_NETWORKS[part], _CHANGES[part])]
-    for network, title in changes:
-        if chosen := where(results, network=network, changed=title):
-            published = zip(_SPLITS, RELATIONS[network], strict=False)  # relations stand first
-            cells = (
-                training_cell(chosen, f"{split}_all_f1", theirs and theirs / 100, percent=True)
-                for split, theirs in published
-            )
-            rows.append((network, title, *cells, average(chosen, "best_epoch", digits=0)))
-    columns = ("network", "changed", *_SPLITS, "best epoch")
-    return Table("Relations: F1 over all classes, %", columns, rows)
+    rows = [
+        (network, change, *cells, average(where(results, network=network, changed=change), "best_epoch", digits=0))
+        for network, change, *cells in score_rows(results, _pairs(*_ALL_CLASSES), "all_f1", RELATIONS)
+    ]  # relations stand first
+    return Table("Relations: F1 over all classes, %", ("network", "changed", *SPLITS, "best epoch"), rows)

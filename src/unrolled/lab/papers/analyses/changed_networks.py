@@ -1,0 +1,44 @@
+"""Tables of networks of another item with a setting changed, beside the published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from unrolled.lab.papers.framework.experiment import Result, average, training_cell, where
+from unrolled.lab.papers.framework.table import Number, Table
+
+__all__ = ["SPLITS", "error_table", "score_rows"]
+
+SPLITS = ("dev", "test")
+Pairs = Iterable[tuple[str, str]]
+"""Networks, each with the name of its change: settings of the trials."""
+
+
+def error_table(title: str, results: Sequence[Result], pairs: Pairs, published: Mapping[str, float]) -> Table:
+    """Tabulate the errors of the hidden states; the published ones, in percent, are those of a step at zero."""
+    rows: list[Sequence[str | Number]] = []
+    for network, change in pairs:
+        if found := where(results, network=network, changed=change):
+            share = partial(average, found, digits=1, percent=True)
+            measured = (share("step_zero", published[network] / 100), share("sum_zero"), average(found, "state"))
+            rows.append((network, change, *measured, share("dev_accuracy")))
+    return Table(title, ("network", "changed", "step, zero", "sum, zero", "‖h‖", "dev accuracy"), rows)
+
+
+def score_rows(
+    results: Sequence[Result], pairs: Pairs, metric: str, published: Mapping[str, Sequence[float | None]]
+) -> list[tuple[str, str, *tuple[str | Number, ...]]]:
+    """Give a row for each pair that ran: a metric on dev and test, in percent.
+
+    ``published`` begins with the numbers on dev and test; those of other corpora may follow.
+    """
+    rows: list[tuple[str, str, *tuple[str | Number, ...]]] = []
+    for network, change in pairs:
+        if found := where(results, network=network, changed=change):
+            cells = (
+                training_cell(found, f"{split}_{metric}", theirs and theirs / 100, percent=True)
+                for split, theirs in zip(SPLITS, published[network], strict=False)
+            )
+            rows.append((network, change, *cells))
+    return rows
