@@ -11,12 +11,12 @@ from unrolled.cells import recurrent
 from unrolled.cells.parameter_budget import count_parameters
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import dyck_rnn, fixed_brackets, learned_brackets
+from unrolled.lab.papers.analyses.bracket_figures import pooled
 from unrolled.lab.papers.analyses.equal_size_networks import UNITS
 from unrolled.lab.papers.framework.experiment import Result, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.second_order_rnns.choice_matrices import units_of_budget
 from unrolled.lab.papers.second_order_rnns.dyck import DyckBrackets, gates
-from unrolled.lab.papers.second_order_rnns.dyck_figures import pooled
 from unrolled.lab.papers.second_order_rnns.dyck_language_models import DyckLanguageModels
 from unrolled.lab.papers.second_order_rnns.language import EqualParameters
 from unrolled.lab.papers.second_order_rnns.partial import PUBLISHED, PartialSentences

@@ -74,8 +74,7 @@ _DECAYS: dict[Scale, tuple[float, ...]] = {
 _CAPTION = (
     "the means over the seeds; bars reach from the smallest of their values to the largest. Our marks at one weight "
     "decay stand side by side, so that they do not cover each other. The paper says that its standard networks have "
-    "normalised spectra, so the published numbers are of normalised networks only; panels of networks without repeat "
-    "them."
+    "normalised spectra, so its numbers should be of normalised networks; panels of networks without repeat them."
 )
 _APART = 1.15
 """By this factor neighbouring marks of one weight decay are apart."""
@@ -128,7 +127,7 @@ class Approximation(Experiment):
         made_up = chosen["corpus"] == "made-up"
         corpus = negation((64, 16, 16)) if made_up else load_cached(chosen["corpus"], Classification, setup.data)
         model = {"hidden": chosen["hidden"], "embedding": chosen["hidden"], **{name: chosen[name] for name in _DROPOUT}}
-        model["options"] = {name: chosen[name] for name in ("bias",) if name in chosen}
+        model["options"] = {"bias": chosen["bias"]} if "bias" in chosen else {}
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
         run = train_model(setup, "classify", corpus, {"encoder": _ENCODERS[chosen["kind"]], **model}, training)
         split = cast("EncodedTexts", run.task.encode(corpus.test))
@@ -204,8 +203,8 @@ def _draw(results: Sequence[Result], scale: Scale) -> Figure:
         mine = where(_normalised(results, spectral), kind=kind)
         found = {decay: chosen for decay in decays if (chosen := where(mine, weight_decay=decay))}
         for number, (label, name) in enumerate(_DRAWN.items()):
-            beside = _APART ** (number - 1)
-            values = {beside * decay: [100 * each[name] for each in chosen] for decay, chosen in found.items()}
+            factor = _APART ** (number - 1)
+            values = {factor * decay: [100 * each[name] for each in chosen] for decay, chosen in found.items()}
             _draw_line(panel, values, color=COLOURS[number], marker=MARKERS[number], label=label)
         style: dict[str, Any] = {"color": COLOURS[6], "marker": MARKERS[6], "linestyle": ":"}
         panel.plot([*PUBLISHED[kind]], [*PUBLISHED[kind].values()], **style, label="step, at zero, published")

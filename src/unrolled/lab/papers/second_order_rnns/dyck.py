@@ -36,6 +36,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import Dyck as Stack
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
+from unrolled.lab.papers.analyses.bracket_figures import CAPTION, SHAPES, draw_distances, draw_embeddings
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -49,7 +50,6 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
-from unrolled.lab.papers.second_order_rnns.dyck_figures import CAPTION, SHAPES, draw_distances, draw_embeddings
 from unrolled.lab.tasks.brackets import CloseBrackets
 
 __all__ = ["DyckBrackets"]
