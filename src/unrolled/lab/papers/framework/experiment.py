@@ -221,28 +221,26 @@ def training_cell(
 def dev_test_rows(
     results: Sequence[Result],
     published: Mapping[str, Sequence[float | None]],
-    columns: Mapping[str, Sequence[Any]],
+    columns: Sequence[Mapping[str, Any]],
     metric: str,
     *,
     percent: bool = False,
 ) -> list[Sequence[str | Number]]:
-    """Make a row for each model that ran: a metric on dev and test of every value of a setting.
+    """Make a row for each model that ran: a metric on dev and test of each column's settings.
 
-    ``columns`` holds the values by the setting's name. The published numbers stand in the order of the cells, in
-    percent if ``percent``, while our values are shares.
+    The published numbers stand in the order of the cells, in percent if ``percent``, while our values are shares.
     """
-    ((setting, values),) = columns.items()
     rows: list[Sequence[str | Number]] = []
     for model, numbers in published.items():
         if where(results, model=model):
             cells = [
                 training_cell(
-                    where(results, model=model, **{setting: value}),
+                    where(results, model=model, **column),
                     f"{split}_{metric}",
                     number / 100 if number and percent else number,
                     percent=percent,
                 )
-                for (value, split), number in zip(product(values, ("dev", "test")), numbers, strict=False)
+                for (column, split), number in zip(product(columns, ("dev", "test")), numbers, strict=False)
             ]
             rows.append((model, *cells))
     return rows

@@ -167,7 +167,7 @@ class SentimentAndTopics(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare accuracies with the published ones."""
-        rows = dev_test_rows(results, PUBLISHED, {"column": CORPORA}, "accuracy", percent=True)
+        rows = dev_test_rows(results, PUBLISHED, [{"column": each} for each in CORPORA], "accuracy", percent=True)
         columns = [f"{column}, {split}" for column, split in product(CORPORA, _SPLITS)]
         title = "Accuracy, %; (–): the paper reports that training failed to converge"
         tables = [Table(title, ("model", *columns), rows), Table("Sizes of the corpora", _SIZED, _sized(results))]

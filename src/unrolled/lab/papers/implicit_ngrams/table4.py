@@ -172,7 +172,9 @@ class RelationsAndNames(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 with the published one."""
-        rows = dev_test_rows(_at_best_rates(results), PUBLISHED, {"column": COLUMNS}, "f1", percent=True)
+        rows = dev_test_rows(
+            _at_best_rates(results), PUBLISHED, [{"column": each} for each in COLUMNS], "f1", percent=True
+        )
         columns = [f"{column}, {split}" for column, split in product(COLUMNS, _SPLITS)]
         title = "F1, %: macro-averaged over nine relations, and of entities; (–): the paper reports no convergence"
         return Report([Table(title, ("model", *columns), rows), *_rates(results)])
