@@ -23,6 +23,7 @@ def test_one_setting_at_a_time_differs_from_those_of_table_2():
         "mean of all states": {"pooling"},
         "Adagrad": {"optimiser", "lr"},
         "vectors of 100 numbers": {"vectors", "embedding"},
+        "vectors of 300 numbers, of spaCy": {"vectors", "embedding"},
         "vectors of 25 numbers": {"components", "embedding"},
         "vectors of 12 numbers": {"components", "embedding"},
         "random vectors of 50 numbers": {"components"},

