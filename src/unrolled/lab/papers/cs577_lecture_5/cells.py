@@ -73,6 +73,10 @@ _HOURS = {True: 1.0, False: 0.05}
 _BINARY = "inside"
 _CLEAR = 0.5  # the least correlation of a unit that detects a property
 _BEYOND = 0.1  # the least by which training must raise a unit's correlation
+_CAPTION = (
+    "the LSTM of the first seed, each unit with its own r; the table has means over the seeds. "
+    "The sign of a unit is chosen on dev, so its r on test can be negative."
+)
 
 PROSE_FRAGMENT = """\
 "You cannot mean to leave tonight," said the old count, and he rose
@@ -228,7 +232,7 @@ class InterpretableUnits(Experiment):
             for text in _TEXTS
             if (result := next(iter(where(results, text=text, encoder="lstm", trained=True)), None))
         }
-        return Report([Table(title, columns, rows)], figures)
+        return Report([Table(title, columns, rows)], figures, dict.fromkeys(figures, _CAPTION))
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The lecture: some cells of an LSTM follow a property of the text, and most follow none."""
@@ -309,5 +313,5 @@ def _draw(result: Result, about: _Text) -> Figure:
     assert shown is not None
     bar = figure.colorbar(shown, ax=panels, location="bottom", shrink=0.4, aspect=40, pad=0.02)
     bar.set_ticks([0, 1], labels=["least", "most"])
-    bar.set_label("value of the unit within this text, its sign chosen for a positive correlation")
+    bar.set_label("value of the unit within this text, its sign chosen for a positive correlation on dev")
     return figure

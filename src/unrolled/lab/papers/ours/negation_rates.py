@@ -62,6 +62,12 @@ _OPENED = ("GRU", "LSTM", "Elman")
 _NOT, _VERY = "not", "very"
 _STRONGER = (_VERY, "really", "so", "truly", "extremely", "absolutely", "incredibly", "utterly")
 _KINDS = {"ngram": "n-gram", "phrase": "all that end there"}
+_CAPTION = (
+    "*n-gram* is the score of the bigram's own term; *all that end there* is the sum of the scores of all n-grams"
+    " that end with it, which is the score of the state where the expansion is exact. A point is the mean over "
+    "the seeds. Its bar is the 95% bootstrap interval over adjectives, its ends averaged over the seeds. The "
+    "dotted line is half of the adjectives."
+)
 
 _SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"seeds": 1, "draws": 20},
@@ -142,7 +148,8 @@ class NegationRates(Experiment):
         tables = [
             table for name in _NETWORKS if (mine := where(results, network=name)) for table in _tables(name, mine)
         ]
-        return Report(tables, {"ours-negation-rates": partial(_draw, results)})
+        figure = "ours-negation-rates"
+        return Report(tables, {figure: partial(_draw, results)}, {figure: _CAPTION})
 
 
 def _made_up() -> Classification:

@@ -36,7 +36,7 @@ from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.text_figures import name_words, scatter_words
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import grid, legend_below, write_seeds
+from unrolled.lab.papers.framework.figure_style import grid, legend_below, seed_captions, write_seeds
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
@@ -157,7 +157,7 @@ class Operators(Experiment):
         figures = {}
         if any(where(results, network=_TRAINED, encoder=encoder) for encoder in _ENCODERS):
             figures["ours-operators"] = partial(_draw, results)
-        return Report(tables, figures)
+        return Report(tables, figures, seed_captions(figures, "slopes, by *path*,", where(results, network=_TRAINED)))
 
 
 def _network(

@@ -175,5 +175,5 @@ def _draw(results: Sequence[Result], expansion: str) -> Figure:
             panel.set_yticks(places, PHRASE)
             title = f"{result.trial.settings['encoder'].upper()}, {_DIRECTIONS[way]}, {_EXPANSIONS[expansion]}"
             panel.set(title=title, xlabel="read first", ylabel="read last")
-        figure.colorbar(pair[0].images[0], ax=pair, label="polarity score")
+        figure.colorbar(pair[0].images[0], ax=pair, label="polarity score (logits)")
     return figure

@@ -185,7 +185,7 @@ def _draw_boxes(results: Sequence[Result], encoder: str) -> Figure:
         panel.set_xticks(range(len(BEFORE)), list(BEFORE))
         panel.set_title(f"{polarity}, trained {'with' if doubled else 'without'} double negations")
     for panel in panels[:: len(ADJECTIVES)]:
-        panel.set_ylabel(f"polarity score, {encoder.upper()}")
+        panel.set_ylabel(f"polarity score (logits), {encoder.upper()}")
     figure.legend(boxes, list(_EXPANSIONS.values()), loc="outside lower center", ncols=len(_EXPANSIONS))
     return figure
 
@@ -209,4 +209,4 @@ def _draw_sentence(panel: Axes, result: Result) -> None:
         panel.barh(places, bars, height=0.36, color=COLOURS[number], alpha=0.8, hatch=hatch, edgecolor="w", label=name)
     panel.axvline(0, color="#888888", linewidth=1)
     panel.set_yticks(range(len(words)), [" ".join(words[start:]) for start in range(len(words))])
-    panel.set(title=result.trial.settings["encoder"].upper(), xlabel="polarity score")
+    panel.set(title=result.trial.settings["encoder"].upper(), xlabel="polarity score (logits)")

@@ -205,7 +205,7 @@ def _draw(result: Result, title: str) -> Figure:
         labels = dict(zip((f"{label} n-grams" for label in _LABELS), draw_box_pairs(panel, pair), strict=True))
         panel.set_xticks(_ORDERS, [str(order) for order in _ORDERS])
         panel.set(title=f"{title}, {name}", xlabel="words in the n-gram", xlim=(0.5, 4.5))
-    panels[0].set_ylabel("polarity score")
+    panels[0].set_ylabel("polarity score (logits)")
     shown = {label: box for label, box in labels.items() if box}
     figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=2)
     return figure
