@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -232,3 +234,31 @@ def test_the_check_costs_one_forward_pass_at_most(readout, extra, monkeypatch):
         unrolled.explain_batch(model, TOKENS, readout=readout)
         calls[checked] = len(seen)
     assert calls[True] == calls[False] + extra
+
+
+DRAWS = """
+import sys
+import torch
+import unrolled
+class Draws(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = torch.nn.GRU(3, 4, batch_first=True), torch.nn.Linear(4, 2)
+    def forward(self, x):
+        return self.head(torch.nn.functional.dropout(self.rnn(x)[0][:, -1], 0.5))
+try:
+    unrolled.explain(Draws(), torch.randn(1, 4, 3), target=1)
+except unrolled.RandomOperationError as error:
+    assert "dropout of 0.5 draws" in str(error)
+else:
+    raise AssertionError
+assert "torch._dynamo" not in sys.modules
+import torch._dynamo
+assert "torch._dynamo" in sys.modules
+"""
+
+
+def test_what_draws_is_named_without_loading_torchs_compiler():
+    """Which takes longer than all the rest; other tests of this process have loaded it."""
+    done = subprocess.run([sys.executable, "-c", DRAWS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

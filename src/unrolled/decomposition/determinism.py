@@ -200,6 +200,11 @@ class _Draws(TorchDispatchMode):
         self.names = names
         self.path, self.found = [""], list[str]()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Tell torch not to load its compiler for this mode, which takes seconds before anything is said."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:

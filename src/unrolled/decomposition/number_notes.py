@@ -14,6 +14,8 @@ NOTED_RESIDUAL = 1e-3
 """Above this, the residual of an exact expansion is more than ordinary rounding."""
 DOUBLE = 1e-12
 """Rounding of a type below this is that of float64."""
+ROUNDINGS = 32.0
+"""The most roundings of Σ|c| that an exact account has missed by; readouts in float16 missed by 3."""
 COARSE = 1e-4
 """Rounding of a type above this is that of float16 or bfloat16."""
 
@@ -49,6 +51,10 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
         note = f"the remainder {found.ledger.remainder:+.2g} is {size} {whole}"
         if found.leaves_out:
             note += f": the expansion {found.expansion} is not exact; use secant"
+        elif (found.exact or found.residual > NOTED_RESIDUAL) and not _may_round(found):
+            note += (
+                ", which is more than rounding: no gradient by the states shows it; change the input and run the model"
+            )
         elif found.exact and found.residual <= NOTED_RESIDUAL:
             note += (
                 f", which is rounding or the readout's; {finer_type(found)}. No gradient by the states shows what "
@@ -56,6 +62,14 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
             )
         notes.append(note)
     return (*notes, *cancellation_note(found.cancellation, found.expansion))
+
+
+def _may_round(found: Attribution) -> bool:
+    """Whether contributions of this size, and states that are missed so far, round to this remainder."""
+    net = abs(found.ledger.ngrams + found.ledger.initial)
+    sizes = net * found.cancellation if net else math.inf
+    relative = ROUNDINGS * found.rounding + found.residual
+    return abs(found.ledger.remainder) <= relative * (sizes + abs(found.ledger.bias) + abs(found.ledger.logit))
 
 
 def is_coarse(found: Attribution) -> bool:

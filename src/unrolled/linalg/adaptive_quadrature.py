@@ -3,14 +3,17 @@ r"""Adaptive quadrature of a slope G' on [0, 1] whose integral G(1) - G(0) is kn
 The integral G(b) - G(a) of any piece is known, so the error of a quadrature is known and not estimated. Pieces with a
 large error are cut, each example in its own places: where the tangents at its ends cross, if they cross inside (this
 hits a kink of a piecewise linear function exactly), else in the middle. Cutting does not reduce the rounding of G: an
-example is done when its error is near the bound and several cuts have not reduced it.
+example is done when its error is near the bound and several cuts have not reduced it. Nor does it help where G' is the
+slope of another function than G, as the gradient of a model is that makes a constant of a part of G: the error of a
+piece is then what a cut changes, as if the integral were not known.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -27,6 +30,10 @@ MARGIN = 1e-9
 """A piece is cut no nearer to its ends than this share of it."""
 NEAR, PATIENCE = 256, 8
 """An example whose error is at most NEAR times the bound is done after PATIENCE cuts that have not reduced it."""
+ALIKE, PROBED, PROBE = 4.0, 3, 1 / 32
+"""G' is that of another function if each of PROBED pieces, and a PROBE of each, misses alike for its width."""
+TRUSTED = 0.25
+"""What a cut changes says nothing of a wider piece: a kink may stand between two nodes of it and of its half."""
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor]]
 """α of each example, shape (batch,) -> G(α) and G'(α), each shape (batch,)."""
@@ -58,12 +65,43 @@ class _Piece:
     start: _Point
     stop: _Point
     nodes: list[tuple[float, float]]
-    error: float
+    total: float
+    """The integral of the slope."""
+    change: float = math.inf
+    """By how much the integral changed at the cut that made this piece, half of it for each half."""
+    of_another: bool = False
+    """Whether the slope is that of another function, so that G says nothing of the error."""
+
+    @property
+    def width(self) -> float:
+        return self.stop.place - self.start.place
+
+    @property
+    def missed(self) -> float:
+        """What the integral lacks of the rise of G."""
+        return self.stop.value - self.start.value - self.total
+
+    @property
+    def error(self) -> float:
+        return self.change if self.of_another else abs(self.missed)
+
+    def misses_as(self, other: _Piece) -> bool:
+        """Whether it lacks as much for its width as another piece, about."""
+        here, there = self.missed * other.width, other.missed * self.width
+        return here * there > 0 and abs(there) / ALIKE <= abs(here) <= ALIKE * abs(there)
+
+    def halved(self, left: _Piece, right: _Piece) -> tuple[_Piece, _Piece]:
+        """Return the halves with what the cut changed."""
+        change = 0.5 * abs(left.total + right.total - self.total) if self.width <= TRUSTED else math.inf
+        known = partial(replace, change=change, of_another=self.of_another)
+        return known(left), known(right)
 
     def cut(self) -> float:
         """Return the place where the tangents at the two ends cross, if it is inside; else the middle."""
         a, b = self.start, self.stop
-        width, bend = b.place - a.place, a.slope - b.slope
+        width, bend = self.width, a.slope - b.slope
+        if self.of_another:
+            return a.place + 0.5 * width
         if bend * width != 0:  # a narrow piece of small slopes may underflow
             share = (b.value - a.value - b.slope * width) / (bend * width)
             if MARGIN < share < 1 - MARGIN:
@@ -101,8 +139,17 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
         for i, (a, b) in enumerate(ends):
             nodes = [(points[i].place, w * (b.place - a.place)) for (_, w), points in zip(rule, looks, strict=True)]
             total = sum(w * points[i].slope for (_, w), points in zip(nodes, looks, strict=True))
-            made.append(_Piece(a, b, nodes, abs(b.value - a.value - total)))
+            made.append(_Piece(a, b, nodes, total))
         return made
+
+    def slope_of_another(b: int) -> bool:
+        """Tell whether narrow pieces within the worst ones miss as much for their width: no jump or kink does."""
+        for piece in sorted(done[b], key=lambda piece: piece.error)[-PROBED:]:
+            start = piece.start.place + 0.382 * piece.width
+            ends = at([start] * batch), at([start + PROBE * piece.width] * batch)
+            if not integrate(list(zip(*ends, strict=True)), NODES)[b].misses_as(piece):
+                return False
+        return True
 
     allowed = (rounding * scale).tolist()
     whole = list(zip(at([0.0] * batch), at([1.0] * batch), strict=True))
@@ -113,7 +160,7 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
         finer = integrate(whole, NODES)
         for b in wrong:
             done[b] = [finer[b]]
-    least, since = [math.inf] * batch, [0] * batch
+    least, since, even = [math.inf] * batch, [0] * batch, [0] * batch
     for _ in range(pieces - 1):
         for b in wrong:
             error = sum(piece.error for piece in done[b])
@@ -125,14 +172,23 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
         worst = {b: max(done[b], key=lambda piece: piece.error) for b in wrong}
         for b, piece in worst.items():
             rise = abs(whole[b][1].value - whole[b][0].value)
-            if piece.stop.place - piece.start.place < NARROW and piece.error > LARGE * rise + 1e3 * allowed[b]:
+            jump = not piece.of_another and piece.error > LARGE * rise + 1e3 * allowed[b]
+            if jump and piece.width < NARROW:
                 raise Jump(piece.start.place)
         middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
         # examples that are done are evaluated as well; their result is not used
         left = integrate([(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], NODES)
         right = integrate([(middles[b], worst[b].stop if b in worst else whole[b][1]) for b in range(batch)], NODES)
         for b in wrong:
-            done[b] = [piece for piece in done[b] if piece is not worst[b]] + [left[b], right[b]]
+            piece, halves = worst[b], worst[b].halved(left[b], right[b])
+            done[b] = [each for each in done[b] if each is not piece] + [*halves]
+            missed_evenly = all(half.misses_as(piece) for half in halves)
+            even[b] = even[b] + 1 if missed_evenly and not piece.of_another else 0
+            if even[b] == PATIENCE:
+                even[b] = 0
+                if slope_of_another(b):
+                    # from the beginning: the cuts were made where tangents of two functions cross
+                    done[b], least[b] = [replace(finer[b], of_another=True)], math.inf
     nodes = [[node for piece in done[b] for node in piece.nodes] for b in range(batch)]
     rounds = max(len(n) for n in nodes)
     padded = [n + [(0.5, 0.0)] * (rounds - len(n)) for n in nodes]

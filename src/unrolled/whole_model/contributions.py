@@ -157,6 +157,11 @@ def _nothing_reaches(sources: Sources) -> str:
             "pass booleans, and integers that are all 0 or 1, as floating-point numbers if they are features, or name "
             "a submodule with of="
         )
+    if sources.opens and not sources.entries:
+        return (
+            "no argument of the model holds a tensor, and ids or numbers that it makes tensors of cannot be followed; "
+            "pass a model that takes these tensors, or name a submodule with of="
+        )
     return (
         "the output does not depend on the model's arguments by any operation that carries value, so there is "
         "nothing to account for; check the target, or name a submodule with of="

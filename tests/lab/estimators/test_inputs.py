@@ -102,6 +102,9 @@ def test_a_first_text_that_is_missing_is_named_as_any_other(missing):
 @pytest.mark.parametrize(
     ("examples", "message"),
     [
+        (map(str, TEXTS), r"the examples are a map; .*: list\(\) makes one of it"),
+        ([text.encode() for text in TEXTS], "the first example is bytes, b'a good film'; expected a text: decode it"),
+        (np.array(3.0), "the examples are an array without an axis"),
         (set(TEXTS), "the examples are a set; expected a list, in the order of the answers"),
         ((text for text in TEXTS), "the examples are a generator; expected a list of texts or sequences, or an array"),
         (None, "the examples are a NoneType; expected a list"),
@@ -243,3 +246,47 @@ def test_answers_of_several_types_are_refused(answers, kind):
 @pytest.mark.parametrize("answers", [[1, 0], [True, 0], [1.0, 2], ["1", "2"], [np.int64(1), 2]])
 def test_numbers_of_several_types_are_classes(answers):
     assert len(RecurrentClassifier(**SMALL).fit(TEXTS, answers * 8).classes_) == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ((mood for mood in MOODS), r"y is a generator; .*one answer for each example: list\(\) makes one of it"),
+        (dict(enumerate(MOODS)), "y is a dict; expected a list or an array of one answer for each example"),
+        (set(MOODS), "y is a set; expected a list"),
+        ("+-" * 8, "y is a str; expected a list"),
+        (3, "y is an int; expected a list"),
+        (np.array([np.nan, *[0.0, 1.0] * 7, 1.0]), r"y\[0\] is nan; expected an answer for each example"),
+        (pd.Series([None, *[True, False] * 7, True], dtype="boolean"), r"y\[0\] is of type NAType; expected an answer"),
+    ],
+)
+def test_what_is_no_list_of_answers_is_refused(answers, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        RecurrentClassifier(**SMALL).fit(TEXTS, answers)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("boolean", "b"), ("Int64", "i"), ("bool", "b"), ("int64", "i")])
+def test_truth_values_and_integers_of_pandas_stay_what_they_are(dtype, kind):
+    fit = RecurrentClassifier(**SMALL).fit(pd.Series(TEXTS, dtype="string"), pd.Series([1, 0] * 8).astype(dtype))
+    assert fit.classes_.dtype.kind == fit.predict(TEXTS).dtype.kind == kind
+    assert fit.explain(TEXTS[0], True).target == str(fit.classes_[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_tensors_are_read_as_arrays_also_with_gradients(dtype):
+    series, totals = sums(count=16)
+    given = torch.tensor(series).to(dtype).requires_grad_()
+    same = given.detach().double().numpy()
+    expected = RecurrentRegressor(**SMALL).fit(same, totals)
+    found = RecurrentRegressor(**SMALL).fit(given, torch.tensor(totals, requires_grad=True))
+    assert np.array_equal(found.predict(given), expected.predict(same))
+    assert np.array_equal(found.predict(list(given)), expected.predict(same))
+    assert found.explain(given[0]).ledger == expected.explain(same[0]).ledger
+
+
+def test_series_of_pandas_in_a_series_are_rows():
+    rows = np.random.default_rng(0).normal(size=(16, 5))
+    hidden = pd.Series([pd.Series(row) for row in rows])
+    expected = RecurrentClassifier(**SMALL).fit(rows, MOODS).predict_proba(rows)
+    assert np.array_equal(RecurrentClassifier(**SMALL).fit(hidden, MOODS).predict_proba(hidden), expected)

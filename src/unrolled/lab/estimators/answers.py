@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import date
 from typing import Any
 
@@ -10,19 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import shown_kind
-from unrolled.lab.estimators.inputs import number_advice
+from unrolled.lab.estimators.inputs import number_advice, out_of_torch
 
-__all__ = ["as_numbers", "class_place", "learn_classes", "refuse_missing", "refuse_mixed"]
+__all__ = ["as_numbers", "class_place", "learn_classes", "listed_answers", "refuse_mixed"]
 
 
-def refuse_missing(y: Any) -> None:
-    """Refuse a missing answer among others, which numpy would make the class ``"nan"``.
+def listed_answers(y: Any) -> Any:
+    """Return answers without a missing one as what scikit-learn reads as it is.
 
     Raises:
-        UsageError: It names the place.
+        UsageError: If this is no list of answers, or one is missing.
     """
+    if isinstance(y, str | Mapping | Set) or not (isinstance(y, Sequence) or hasattr(y, "__array__")):
+        way = ": list() makes one of it" if isinstance(y, Iterator) else ""
+        raise UsageError(f"y is {kind_of(y)}; expected a list or an array of one answer for each example{way}")
+    y = out_of_torch(y)
+    _refuse_missing(y)
+    # scikit-learn makes floating-point numbers of pandas' own truth values and integers
+    return np.array(y.tolist()) if _of_pandas(y) and y.dtype.kind in "biuf" else y
+
+
+def _refuse_missing(y: Any) -> None:
+    """Refuse a missing answer among others, which numpy would make the class ``"nan"``."""
     for place, each in enumerate(_objects(y)):
         if _is_missing(each):
             raise UsageError(
@@ -49,9 +60,15 @@ def _is_missing(answer: object) -> bool:
 
 
 def _objects(y: Any) -> Sequence[Any]:
-    """Return the answers of a list or an array of objects; none of other arrays, which hold one type."""
-    rows = y.tolist() if getattr(getattr(y, "dtype", None), "kind", "O") == "O" and hasattr(y, "tolist") else y
+    """Return the answers of a list or of an array in which one may be missing or of another type."""
+    holds = getattr(getattr(y, "dtype", None), "kind", "O") in "Of" or _of_pandas(y)
+    rows = y.tolist() if holds and hasattr(y, "tolist") else y
     return rows if isinstance(rows, list | tuple) else ()
+
+
+def _of_pandas(y: Any) -> bool:
+    """Tell whether answers have one of the types that pandas adds to numpy's, with a value for what is missing."""
+    return hasattr(y, "dtype") and not isinstance(y.dtype, np.dtype) and hasattr(y, "tolist")
 
 
 def learn_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -98,7 +115,8 @@ def class_place(classes: NDArray[Any], given: object) -> int:
     Raises:
         UsageError: If the training had no such class.
     """
-    found = np.flatnonzero(classes == given)
+    one = isinstance(given, str) or not isinstance(given, Sequence | np.ndarray)
+    found = np.flatnonzero(classes == given) if one else np.array([], dtype=np.int64)
     if not len(found):
-        raise UsageError(f"unknown class {given!r}; expected one of: {', '.join(map(str, classes))}")
+        raise UsageError(f"unknown class {repr(given)[:40]}; expected one of: {', '.join(map(repr, classes.tolist()))}")
     return int(found[0])

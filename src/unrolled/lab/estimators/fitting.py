@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
+from unrolled.lab.estimators.told import Told
 
 __all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
 
@@ -39,6 +41,8 @@ class Fitting:
     batch: int
     weight_decay: float
     clip: float
+    verbose: object
+    """Whether each epoch is told."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch"):
@@ -50,6 +54,8 @@ class Fitting:
             if not isinstance(value, Real) or not 0 <= float(value) < float("inf") or (name == "lr" and not value):
                 expected = "a positive number" if name == "lr" else "0 or a positive number"
                 raise UsageError(f"{name} is {value!r}; expected {expected}")
+        if not isinstance(self.verbose, Integral | np.bool_) or int(self.verbose) < 0:
+            raise UsageError(f"verbose is {self.verbose!r}; expected False or True, or 0 or a positive whole number")
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,11 @@ def train(
     lengths = torch.tensor([len(one) for one in sequences])
     optimiser = torch.optim.Adam(model.parameters(), lr=fitting.lr, weight_decay=fitting.weight_decay)
     model.train()
-    course = []
+    told, course = Told(fitting.verbose), []
     for epoch in range(fitting.epochs):
-        total = 0.0
-        for which in length_buckets(lengths, fitting.batch, generator):
+        total, begun, place = 0.0, time.monotonic(), f"epoch {epoch + 1:{len(str(fitting.epochs))}}/{fitting.epochs}"
+        batches = length_buckets(lengths, fitting.batch, generator)
+        for number, which in enumerate(batches, 1):
             batch = padded([sequences[k] for k in which.tolist()], dtype)
             losses = answers.losses(model(batch.values, batch.lengths), answers.targets[which])
             value = (losses * answers.weights[which]).mean()
@@ -89,7 +96,9 @@ def train(
                 nn.utils.clip_grad_norm_(model.parameters(), fitting.clip)
             optimiser.step()
             total += float(value.detach()) * len(which)
+            told.go_on(f"{place}  loss {float(value.detach()):.4f}  batch {number:,}/{len(batches):,}")
         course.append(total / len(sequences))
+        told.say(f"{place}  train loss {course[-1]:.4f}  {time.monotonic() - begun:.1f} s")
     return course
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
@@ -25,11 +25,21 @@ __all__ = [
     "is_text",
     "number_advice",
     "numeric_sequences",
+    "out_of_torch",
     "padded",
     "with_features",
 ]
 
 _DATES = (date, np.datetime64, np.timedelta64)
+
+
+def out_of_torch(given: Any) -> Any:
+    """Return tensors, also in a list, as arrays: scikit-learn reads none that has a gradient or is on a GPU."""
+    if isinstance(given, Tensor):
+        return (given.double() if given.is_floating_point() else given).numpy(force=True)
+    if isinstance(given, list | tuple) and any(isinstance(each, Tensor) for each in given):
+        return [out_of_torch(each) for each in given]
+    return given
 
 
 def is_text(X: Any) -> bool:
@@ -85,6 +95,8 @@ def _check_numbers(one: Any, number: int) -> None:
             raise UsageError(
                 f"sequence {number} holds {str(odd)[:40]!r}; expected numbers: {number_advice(odd)}"
             ) from None
+        if isinstance(odd, bytes):
+            raise UsageError(f"example {number} holds bytes, {odd[:40]!r}; expected text: decode them first") from None
 
 
 def number_advice(odd: object) -> str:
@@ -149,7 +161,10 @@ def check_container(X: Any) -> None:
     if isinstance(X, Mapping | Set):
         raise UsageError(f"the examples are a {kind}; expected a list, in the order of the answers")
     if not isinstance(X, Sequence) and not hasattr(X, "__array__"):
-        raise UsageError(f"the examples are a {kind}; expected a list of texts or sequences, or an array")
+        way = ": list() makes one of it" if isinstance(X, Iterator) else ""
+        raise UsageError(f"the examples are a {kind}; expected a list of texts or sequences, or an array{way}")
+    if getattr(X, "ndim", 1) == 0:
+        raise UsageError("the examples are an array without an axis; expected one with an example in each place")
     if getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not len(X):
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
 
@@ -170,6 +185,8 @@ def _check_no_strings(X: Any) -> None:
             f"the first example is a row with {str(dates[0])[:40]!r}; expected numbers: leave dates out; windows of "
             "the other columns have shape (examples, time, features)"
         )
+    if isinstance(first, bytes):
+        raise UsageError(f"the first example is bytes, {first[:40]!r}; expected a text: decode it first")
     strings = [each for each in listed if isinstance(each, str)]
     if any(not _is_number(each) for each in strings):
         raise UsageError(
@@ -192,6 +209,7 @@ def checked_rows(estimator: BaseEstimator, X: Any, *, fitted: bool) -> list[NDAr
     _check_no_strings(X)
     _refuse_masked(X, "X")
     if isinstance(X, Sequence) or _holds_objects(X):
+        X = list(X)  # of arrays, which an array of objects would hide
         lengths = sorted({len(each) for each in X if _depth(each) == 1})
         if len(lengths) > 1:
             raise UsageError(

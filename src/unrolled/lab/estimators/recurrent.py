@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d
+from sklearn.utils.validation import check_random_state, column_or_1d
 from torch import nn
 from torch.nn import functional as F
 
-from unrolled.errors import UsageError, kind_of
-from unrolled.lab.data.text_lists import check_strings, shown_kind
-from unrolled.lab.data.vocabulary import UNKNOWN_WORD
-from unrolled.lab.estimators.answers import as_numbers, class_place, learn_classes, refuse_missing, refuse_mixed
+from unrolled.errors import UsageError
+from unrolled.lab.estimators.answers import as_numbers, class_place, learn_classes, listed_answers, refuse_mixed
+from unrolled.lab.estimators.explained import ExplainsExamples
 from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weights_of
-from unrolled.lab.estimators.frame_names import check_columns, learn_columns, shown_names
+from unrolled.lab.estimators.frame_names import learn_columns
 from unrolled.lab.estimators.inputs import (
     check_container,
     checked_rows,
     is_nested,
     is_text,
     numeric_sequences,
-    with_features,
+    out_of_torch,
 )
 from unrolled.lab.estimators.model import Scale, SequenceModel
-from unrolled.lab.estimators.shown_numbers import with_values
 from unrolled.lab.estimators.words import LearnedWords
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.training_state import seeded
-from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
-    from unrolled.explanation.explanation import Explanation
+    pass
 
 __all__ = ["RecurrentClassifier", "RecurrentRegressor"]
 
@@ -46,7 +42,7 @@ _DRAWING = RLock()
 """Torch's generators of random numbers belong to the process: one thread at a time draws from them."""
 
 
-class _Recurrent(BaseEstimator):
+class _Recurrent(ExplainsExamples, BaseEstimator):
     """What both estimators share."""
 
     def __init__(
@@ -67,6 +63,7 @@ class _Recurrent(BaseEstimator):
         tokenizer: Any = None,
         min_count: int = 1,
         random_state: Any = None,
+        verbose: bool | int = False,
     ) -> None:
         self.encoder = encoder
         self.hidden = hidden
@@ -83,6 +80,7 @@ class _Recurrent(BaseEstimator):
         self.tokenizer = tokenizer
         self.min_count = min_count
         self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -91,51 +89,12 @@ class _Recurrent(BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    @on_cpu()
-    def explain(self, x: Any, target: Any = None, against: Any = None, **options: Any) -> Explanation:
-        """Explain the output for one text or one sequence.
-
-        The contribution of a number is that of its distance from the mean of the training sequences.
-
-        Args:
-            x: A text, or numbers of shape (time, features) or (time,).
-            target: A class; None for the predicted one.
-            against: A class whose output is subtracted: why the target rather than this one?
-            **options: Other options of :func:`unrolled.explain`, such as ``features``, the names of the numbers of a
-                step, and ``tokens``, those of the steps; by default the columns of the training's data frames.
-        """
-        from unrolled.explanation.api import explain
-
-        check_is_fitted(self, "model_")
-        names = [str(each) for each in self.classes_] if len(getattr(self, "classes_", ())) > 1 else None
-        options = {"classes": names} | options | {"target": self._place(target), "against": self._place(against)}
-        if self.words_ is not None and (x is None or isinstance(x, float)):
-            raise UsageError(f"the text is {shown_kind(x)}; expected a string")
-        if isinstance(x, str) != (self.words_ is not None):
-            given, learned = ("a text", "numbers") if isinstance(x, str) else (f"{kind_of(x)}", "texts")
-            raise UsageError(f"the example is {given}, but the estimator was fitted on {learned}")
-        if self.words_ is not None:
-            words, indices = self.words_.split(x)
-            unknown = self.words_.unknown(words)
-            found = explain(self.model_, torch.as_tensor(indices)[None], tokens=mark_unknown(words, unknown), **options)
-            return replace(found, notes=(*found.notes, *note_unknown(unknown, UNKNOWN_WORD)))
-        options = shown_names(self, rows=self.rows_) | options
-        check_columns(self, [x], rows=self.rows_)
-        features = 1 if self.rows_ else self.n_features_in_
-        (sequence,) = with_features(numeric_sequences([x], "sequences"), features, type(self).__name__)
-        values = torch.tensor(sequence, dtype=torch.float64)[None]  # a copy: an array may be read-only
-        model = cast("SequenceModel", self.model_)
-        return with_values(explain(model.behind_reader(), model.reader(values), **options), values[0])
-
-    def _place(self, given: Any) -> int | None:
-        raise NotImplementedError
-
     def _read_training(self, X: Any, y: Any) -> tuple[list[NDArray[Any]], Any]:
         """Check the examples and the answers, and learn the words or the scale of the numbers."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; pass answers")
         check_container(X)
-        refuse_missing(y)
+        X, y = out_of_torch(X), listed_answers(y)
         self.__dict__.pop("model_", None)  # a training that fails leaves no model of other words or columns
         self.words_ = None
         learn_columns(self, X if is_nested(X) else None)
@@ -154,24 +113,8 @@ class _Recurrent(BaseEstimator):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(sequences), len(y)]}")
         return sequences, y
 
-    def _read(self, X: Any) -> list[NDArray[Any]]:
-        """Check the examples of a prediction."""
-        check_is_fitted(self, "model_")
-        check_container(X)
-        text = is_text(X)
-        if text != (self.words_ is not None):
-            given, learned = ("texts", "numbers") if text else ("numbers", "texts")
-            raise UsageError(f"the examples are {given}, but the estimator was fitted on {learned}")
-        if self.words_ is not None:
-            check_strings(X)
-            return [self.words_.split(each)[1] for each in X]
-        if not self.rows_:
-            check_columns(self, X, rows=False)
-            return with_features(numeric_sequences(X, "sequences"), self.n_features_in_, type(self).__name__)
-        return list(checked_rows(self, X, fitted=True))
-
     def _outputs(self, X: Any) -> NDArray[np.float64]:
-        sequences = self._read(X)  # which also tells whether there is a model
+        sequences, _ = self._read(X)  # which also tells whether there is a model
         return outputs_of(self.model_, sequences)
 
     def _fit(self, X: Any, sequences: list[NDArray[Any]], answers: FittedAnswers) -> None:
@@ -185,7 +128,7 @@ class _Recurrent(BaseEstimator):
             pooling=self.pooling,
             dropout=self.dropout,
         )
-        fitting = Fitting(self.epochs, self.lr, self.batch, self.weight_decay, self.clip)
+        fitting = Fitting(self.epochs, self.lr, self.batch, self.weight_decay, self.clip, self.verbose)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         words = 0 if self.words_ is None else len(self.words_)
         with ExitStack() as drawing:
@@ -233,9 +176,12 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         weight_decay: L2 penalty of the weights.
         clip: Largest norm of a gradient; 0 for no limit.
         tokenizer: How texts are split: None as the treebanks do, a function from a text to its words, the path of a
-            ``tokenizer.json`` of Hugging Face, or a tokenizer object with ``encode``.
+            ``tokenizer.json`` of Hugging Face, or a tokenizer object with ``encode``. A pickle keeps a function by its
+            name: of an estimator that is to be stored, it is one of a module, no lambda.
         min_count: How often a word must occur in training to be known.
         random_state: Seed of the weights, the order of the examples and the dropout.
+        verbose: Whether ``fit`` prints a line for each epoch, and a line a minute within a long one; ``explain_batch``
+            a line a minute. Silent by default, as scikit-learn's estimators are: a search fits many of them.
 
     Example:
         >>> from unrolled.sklearn import RecurrentClassifier
