@@ -107,3 +107,11 @@ def test_bytes_that_are_not_text_and_files_that_are_not_there(tmp_path: Path) ->
     path.write_bytes(b"good\n\xff\n")
     with pytest.raises(DataError, match=r"a word a line.*byte 5 is not UTF-8"):
         WordList.load(path)
+
+
+@pytest.mark.parametrize("listed", ["caf\u00e9", "cafe\u0301"])
+def test_a_word_is_found_however_its_accents_are_written(tmp_path: Path, listed: str) -> None:
+    words = WordList.load(written(tmp_path, "vocab.txt", f"<unk>\n{listed}\ncafe\n"))
+    assert words.encode(["caf\u00e9", "cafe\u0301", "Cafe\u0301", "cafe"]) == [1, 1, 1, 2]
+    both = WordList.load(written(tmp_path, "both.txt", "<unk>\ncaf\u00e9\ncafe\u0301\n"))
+    assert both.encode(["caf\u00e9", "cafe\u0301"]) == [1, 2]

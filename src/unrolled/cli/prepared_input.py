@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from unrolled.cli.time_left import tell_time_left
 from unrolled.errors import NonFiniteError, UnknownNameError, UsageError
@@ -81,6 +82,11 @@ class PreparedInput:
     def _find_class(self, wanted: str, classes: int) -> int:
         if wanted in self.labels:
             return self.labels.index(wanted)
+        alike = [
+            index for index, label in enumerate(self.labels) if normalize("NFC", label) == normalize("NFC", wanted)
+        ]
+        if len(alike) == 1:  # a keyboard and a file may write an accent in different ways
+            return alike[0]
         numbers = bool(self.labels) and all(map(str.isdecimal, self.labels))
         if numbers or not wanted.removeprefix("-").isdecimal():  # of classes 1 to 5, "0" is not the class 1
             raise UnknownNameError("class", wanted, self.labels or map(str, range(classes)))

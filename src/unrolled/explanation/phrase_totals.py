@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from dataclasses import dataclass, field
 
 from unrolled.decomposition.arguments import checked_count
@@ -68,9 +69,11 @@ class PhraseTotals:
                     f"compared; give one {advice} for all texts"
                 )
         for one in explanation.sequences:
+            # forms of Unicode look alike: phrases in NFC and NFD would be two rows that nobody can tell apart
+            tokens = tuple(unicodedata.normalize("NFC", token) for token in one.tokens)
             for length, scores in enumerate(by_span(one, "phrase").T[: self.longest].tolist(), start=1):
                 for start in range(len(one) - length + 1):
-                    phrase = one.tokens[start : start + length]
+                    phrase = tokens[start : start + length]
                     self.sums.setdefault(phrase, _Sums()).add(self.texts, scores[start])
         self.texts += 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ class WordList:
         return 1 + max(self.indices.values())
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the indices of tokens: as written, else in lower case, else of the unknown word."""
+        """Return the indices of tokens: as written, else in lower case, else of the unknown word.
+
+        A token that is not in the list as written is looked up in Unicode's forms NFC and NFD too, which look alike.
+        """
         return [self._index(token) for token in tokens]
 
     def unknown(self, tokens: Iterable[str]) -> tuple[str, ...]:
@@ -71,7 +75,11 @@ class WordList:
         return tuple(dict.fromkeys(token for token in tokens if self._known(token) is None))
 
     def _known(self, token: str) -> int | None:
-        return self.indices.get(token, self.indices.get(token.lower()))
+        for form in (token, token.lower()):
+            written = (form, unicodedata.normalize("NFC", form), unicodedata.normalize("NFD", form))
+            if (index := next((self.indices[each] for each in written if each in self.indices), None)) is not None:
+                return index
+        return None
 
     def _index(self, token: str) -> int:
         known = self._known(token)

@@ -243,11 +243,12 @@ def _train_and_print(
 ) -> None:
     from rich.console import Console
 
+    from unrolled.lab.data.unicode_forms import note_of_forms
     from unrolled.lab.training.engine import train
     from unrolled.lab.training.progress import TrainingProgress
 
     corpus = choices.data.load_corpus(task.kind, data_dir, settings.seed)
-    print_notes([*corpus.notes, *note_of_ratings(corpus, choices.data)])
+    print_notes([*corpus.notes, *note_of_ratings(corpus, choices.data), *note_of_forms(corpus)])
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     sizes = _sizes(corpus, learned.metrics[0].name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from itertools import islice
@@ -97,6 +97,10 @@ class CorpusChecksums:
             return cls(files, splits, bool(record["text"]), others, tuple(map(str, record.get("columns", ()))))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"these are no checksums of a corpus; {error!r}") from None
+
+    def renamed(self, name: Callable[[str], str]) -> CorpusChecksums:
+        """Name the files in another way."""
+        return replace(self, files={name(file): found for file, found in self.files.items()})
 
     def changes(self, now: CorpusChecksums) -> CorpusChanges:
         """Compare these checksums with those of the corpus as it is now."""

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import DataError, FileError
-from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.data.vocabulary import Vocabulary, compose
 
 __all__ = ["build_vocabulary", "count_tokens", "encode_stream"]
 
@@ -47,7 +47,7 @@ def build_vocabulary(
         >>> build_vocabulary([["a", "rose", "is", "a", "<unk>"]], most=2).words
         ('<pad>', '<unk>', 'a', 'is')
     """
-    with count_tokens((token.lower() for token in line) if lowercase else line for line in lines) as counts:
+    with count_tokens(compose([token.lower() for token in line] if lowercase else line) for line in lines) as counts:
         return Vocabulary.from_counts(counts, min_count=min_count, most=most, lowercase=lowercase)
 
 
@@ -106,7 +106,7 @@ def encode_stream(lines: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Ten
     with tempfile.TemporaryFile() as file:
         found = array("i")
         for line in lines:
-            found.extend(vocabulary.encode(line))
+            found.extend(vocabulary.encode(compose(line) if vocabulary.composed else line))
             if len(found) >= _MOST_LOOKED_UP:
                 _append(found, file)
                 del found[:]

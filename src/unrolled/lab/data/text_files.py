@@ -40,6 +40,7 @@ DECOMPRESSORS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.op
 BROKEN_COMPRESSION = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 """What Python raises for a file that is truncated, or not compressed as its suffix says."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _UNPACK = "unpack it, or compress it with gzip"
 _BINARY = {
@@ -241,6 +242,8 @@ def _utf_16_without_mark(raw: bytes) -> str:
 
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
+        if raw.startswith(_UTF_32):  # before UTF-16, whose mark it begins with
+            raise malformed(path, 1, "UTF-8 text", "UTF-32", _utf8_hint(path, "UTF-32"))
         if raw.startswith(_UTF_16):
             raise malformed(path, 1, "UTF-8 text", "UTF-16", _utf8_hint(path, "UTF-16"))
         _refuse_binary(path, raw)

@@ -84,6 +84,8 @@ def read_texts(
 def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:
     column, others = table.columns.text, []
     _say_column(table.path, table.header, column, reading, say)
+    if table.dialect.spaced:
+        say(f"{table.path}: separated by {table.dialect.name}")
     for line in table.guess:
         say(line)
     for number, title in table.titles():

@@ -1,9 +1,14 @@
-"""A vocabulary: the words that a model knows, and their indices."""
+"""A vocabulary: the words that a model knows, and their indices.
+
+Unicode writes some letters in two ways: ``é`` is one character, or ``e`` and an accent. Both look alike, and which one
+a text holds depends on the program that wrote it. A vocabulary that is made of texts takes both for the first, NFC.
+"""
 
 from __future__ import annotations
 
 import heapq
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +19,7 @@ from typing import Any
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError, UsageError
 
-__all__ = ["PADDING", "UNKNOWN", "UNKNOWN_WORD", "Vocabulary"]
+__all__ = ["PADDING", "UNKNOWN", "UNKNOWN_WORD", "Vocabulary", "compose"]
 
 PADDING = 0
 UNKNOWN = 1
@@ -31,6 +36,8 @@ class Vocabulary:
     Args:
         words: All words in the order of their indices; the first two are ``<pad>`` and ``<unk>``.
         lowercase: Whether tokens are lower-cased before they are looked up.
+        composed: Whether tokens are put into Unicode's form NFC, which all words then have. Vocabularies that were
+            stored before this setting are not composed, so that their models read what they read before.
 
     Example:
         >>> vocabulary = Vocabulary.from_texts([["a", "rose", "is", "a", "rose"]])
@@ -40,6 +47,7 @@ class Vocabulary:
 
     words: tuple[str, ...]
     lowercase: bool = False
+    composed: bool = False
 
     def __post_init__(self) -> None:
         if self.words[:2] != _SPECIAL:
@@ -59,7 +67,7 @@ class Vocabulary:
         """
         counts: Counter[str] = Counter()
         for tokens in texts:
-            counts.update(token.lower() if lowercase else token for token in tokens)
+            counts.update(compose([token.lower() for token in tokens] if lowercase else tokens))
         return cls.from_counts(counts.items(), min_count=min_count, lowercase=lowercase)
 
     @classmethod
@@ -74,7 +82,7 @@ class Vocabulary:
         """Order words by their counts, the most frequent first, ties in alphabetical order.
 
         Args:
-            counts: Every word once, lower-cased if ``lowercase``, and how often it occurs.
+            counts: Every word once, composed, lower-cased if ``lowercase``, and how often it occurs.
             min_count: How often a word must occur to be included.
             most: The maximal number of words; None for all.
             lowercase: Whether case was ignored.
@@ -88,7 +96,7 @@ class Vocabulary:
             raise UsageError(f"most is {most}; expected 1 or more")
         ranked = ((-count, word) for word, count in counts if count >= min_count and word not in _SPECIAL)
         kept = sorted(ranked) if most is None else heapq.nsmallest(most, ranked)
-        return cls((*_SPECIAL, *(word for _, word in kept)), lowercase)
+        return cls((*_SPECIAL, *(word for _, word in kept)), lowercase, composed=True)
 
     @cached_property
     def _indices(self) -> dict[str, int]:
@@ -101,14 +109,16 @@ class Vocabulary:
         return isinstance(token, str) and self._index(token) > UNKNOWN
 
     def _index(self, token: str) -> int:
-        # a "<pad>" in a text is not padding: it is an unknown word
-        return max(UNKNOWN, self._indices.get(token.lower() if self.lowercase else token, UNKNOWN))
+        return self.encode([token])[0]
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return the indices of tokens; 1 for an unknown token."""
         indices = self._indices
         folded = (token.lower() for token in tokens) if self.lowercase else tokens
-        # `or` does what _index does, but faster: a language model looks up a hundred million tokens
+        # `or`, since a "<pad>" in a text, which has index 0, is not padding but an unknown word; and since it is fast:
+        # a language model looks up a hundred million tokens, of which a word that is known needs no composing
+        if self.composed:
+            return [indices.get(token) or indices.get(_composed(token)) or UNKNOWN for token in folded]
         return [indices.get(token) or UNKNOWN for token in folded]
 
     def decode(self, indices: Iterable[int]) -> list[str]:
@@ -126,7 +136,8 @@ class Vocabulary:
 
     def to_record(self) -> dict[str, Any]:
         """Return the vocabulary as a record that JSON can store."""
-        return {"format": _FORMAT, "version": _VERSION, "lowercase": self.lowercase, "words": list(self.words)}
+        folding = {"lowercase": self.lowercase, "composed": self.composed}
+        return {"format": _FORMAT, "version": _VERSION, **folding, "words": list(self.words)}
 
     @classmethod
     def from_record(cls, record: object) -> Vocabulary:
@@ -135,12 +146,14 @@ class Vocabulary:
             raise DataError(f'not a vocabulary; expected JSON with "format": "{_FORMAT}"')
         if record.get("version") != _VERSION:
             raise DataError(f"vocabulary version {record.get('version')!r}; expected {_VERSION}")
-        words, lowercase = record.get("words"), record.get("lowercase")
+        words, lowercase, composed = record.get("words"), record.get("lowercase"), record.get("composed", False)
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise DataError('expected "words" to be a list of strings')
         if not isinstance(lowercase, bool):
             raise DataError(f'"lowercase" is {lowercase!r}; expected true or false')
-        return cls(tuple(words), lowercase)
+        if not isinstance(composed, bool):
+            raise DataError(f'"composed" is {composed!r}; expected true or false')
+        return cls(tuple(words), lowercase, composed)
 
     def save(self, path: Path) -> None:
         """Write the vocabulary as JSON; FileError if the file cannot be written."""
@@ -164,3 +177,14 @@ class Vocabulary:
             return cls.from_record(record)
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
+
+
+def compose(tokens: Sequence[str]) -> Sequence[str]:
+    """Put tokens into Unicode's form NFC; of a string the whole, since an accent is a token of its own in it."""
+    if isinstance(tokens, str):
+        return _composed(tokens)
+    return tokens if all(map(str.isascii, tokens)) else [_composed(token) for token in tokens]
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)

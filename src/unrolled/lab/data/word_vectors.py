@@ -21,7 +21,7 @@ from torch import Tensor
 
 from unrolled.errors import NonFiniteError
 from unrolled.lab.data.text_files import iter_lines, malformed
-from unrolled.lab.data.vocabulary import UNKNOWN, Vocabulary
+from unrolled.lab.data.vocabulary import UNKNOWN, Vocabulary, compose
 
 __all__ = ["WordVectors", "read_vectors", "vector_size"]
 
@@ -38,7 +38,8 @@ class WordVectors(NamedTuple):
 def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) -> WordVectors:
     """Read the vectors of a vocabulary's words from a file, plain or compressed.
 
-    A word whose lower-cased form only is in the file takes that vector.
+    A word whose lower-cased form only is in the file takes that vector. A composed vocabulary finds words in either of
+    Unicode's forms.
 
     Args:
         path: A text file in the format of GloVe or word2vec.
@@ -72,6 +73,8 @@ def read_vectors(path: Path, vocabulary: Vocabulary, size: int | None = None) ->
         if matrix is None:
             matrix = np.zeros((len(vocabulary), length), dtype=np.float32)
         word, numbers = _split_line(path, number, line, length)
+        if vocabulary.composed:
+            word = "".join(compose(word))
         places = [index for index in folded.get(word, ()) if not found[index]]
         exact = indices.get(word)
         if exact is not None and not own[exact]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from unrolled.lab.data.corpus import END_OF_LINE, Characters
-from unrolled.lab.data.vocabulary import PADDING, UNKNOWN
+from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, compose
 from unrolled.lab.training.language_modelling import LanguageModelSettings, LanguageTask
 from unrolled.lab.training.task import Metric
 
@@ -60,6 +60,7 @@ class CharacterModelling(LanguageTask):
 
     def tokenise(self, text: str) -> tuple[str, ...]:
         """Split into characters; spaces and line ends get the names they have in the training text."""
+        text = "".join(compose(text)) if self.vocabulary.composed else text
         return tuple(_NAMES[each] if each in _NAMES and each not in self.vocabulary else each for each in text)
 
     def detokenise(self, tokens: Iterable[str]) -> Iterator[str]:

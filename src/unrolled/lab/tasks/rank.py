@@ -10,7 +10,7 @@ from pydantic import Field
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Question, Selection
 from unrolled.lab.data.tokenise import tokenise
-from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.data.vocabulary import Vocabulary, compose
 from unrolled.lab.data.word_features import WordOverlap
 from unrolled.lab.metrics.ranking import ranking_scores
 from unrolled.lab.models.settings import PooledSettings
@@ -78,7 +78,7 @@ class Rank(Task[Selection, "QuestionBatch"]):
     @classmethod
     def from_corpus(cls, corpus: Selection, architecture: RankSettings) -> Self:
         """Collect the words of all training questions and candidates, and their rarity."""
-        sentences = [candidate.tokens for question in corpus.train for candidate in question.candidates]
+        sentences = [compose(candidate.tokens) for question in corpus.train for candidate in question.candidates]
         texts = [question.tokens for question in corpus.train] + sentences
         return cls(architecture, Vocabulary.from_texts(texts, lowercase=True), WordOverlap.from_sentences(sentences))
 
@@ -138,9 +138,15 @@ class Rank(Task[Selection, "QuestionBatch"]):
             lengths=torch.tensor([len(question.tokens)]),
             candidates=pad_and_stack(texts)[None],
             sizes=torch.tensor([[len(text) for text in texts]]),
-            shared=torch.tensor([[self.overlap.features(question.tokens, each.tokens) for each in candidates]]),
+            shared=torch.tensor([[self._features(question.tokens, each.tokens) for each in candidates]]),
             right=torch.tensor([[each.right for each in candidates]]),
         )
+
+    def _features(self, question: Sequence[str], sentence: Sequence[str]) -> tuple[float, float, float]:
+        """Compare words in the form in which the vocabulary has them."""
+        if self.vocabulary.composed:
+            question, sentence = compose(question), compose(sentence)
+        return self.overlap.features(question, sentence)
 
     def loss(self, model: nn.Module, batch: QuestionBatch, state: HiddenState) -> Loss:
         return Loss(_cost(self._scores(model, batch), batch.right), len(batch), state)
@@ -173,7 +179,7 @@ class Rank(Task[Selection, "QuestionBatch"]):
             raise UsageError(f"the text does not have the form: question {_BETWEEN} sentence")
         (sentence,) = sentences
         asked, read = (torch.tensor([self.vocabulary.encode(tokens)]) for tokens in (question, sentence))
-        shared = torch.tensor([self.overlap.features(question, sentence)]) if self.architecture.overlap else None
+        shared = torch.tensor([self._features(question, sentence)]) if self.architecture.overlap else None
         given = FixedQuestionScorer(cast("Ranker", model), asked, shared)
         return PreparedText(given, (read,), sentence, ("score",), self.vocabulary.unknown((*question, *sentence)))
 

@@ -121,7 +121,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
                 f"no {side} word occurs {count} times in the training sentences; give more sentences, or a smaller "
                 "--min-count"
             )
-        return cls(architecture, source, Vocabulary((*plain.words[:END], _END, *words)))
+        return cls(architecture, source, Vocabulary((*plain.words[:END], _END, *words), composed=True))
 
     def to_record(self) -> Mapping[str, Any]:
         return {"source": self.source.to_record(), "target": self.target.to_record()}

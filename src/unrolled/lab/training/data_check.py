@@ -26,6 +26,7 @@ from unrolled.lab.training.run_files import read_json, to_json
 from unrolled.lab.training.run_folder import RunConfig
 from unrolled.lab.training.run_names import DATA
 from unrolled.lab.training.settings import DataSettings
+from unrolled.lab.training.stored_paths import abbreviate, expand
 from unrolled.lab.training.task import Split
 
 __all__ = [
@@ -46,7 +47,7 @@ _SAMPLES = 16  # batches of a split that enter the digest of an earlier version
 
 def write_checksums(folder: Path, checksums: CorpusChecksums, accepted: tuple[Mapping[str, Any], ...] = ()) -> None:
     """Write the checksums of the data into a run folder; ``accepted`` are the changes that were accepted so far."""
-    record = {**checksums.to_record(), "accepted": list(accepted)}
+    record = {**checksums.renamed(abbreviate).to_record(), "accepted": list(accepted)}
     atomic_write(folder / DATA, to_json(record), durable=True)
 
 
@@ -182,7 +183,7 @@ def _read(folder: Path) -> tuple[CorpusChecksums, tuple[Mapping[str, Any], ...]]
     record = read_json(folder, DATA, checksum=True)
     try:
         accepted = tuple({"changes": [str(line) for line in each["changes"]]} for each in record["accepted"])
-        return CorpusChecksums.from_record(record), accepted
+        return CorpusChecksums.from_record(record).renamed(expand), accepted
     except (DataError, KeyError, TypeError) as error:
         raise DataError(f"{folder / DATA}: not the checksums of a run's data; {error}") from None
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from unrolled.lab.settings import Settings
@@ -20,7 +22,7 @@ __all__ = ["command", "model_card"]
 
 def model_card(config: RunConfig, metrics: Mapping[str, float], epochs: int) -> str:
     """Write the model card of a run, as Markdown; text of the user's is escaped."""
-    task = config.task
+    task, config = config.task, _for_others(config)
     best = f"the epoch that was best on dev, {metrics['best_epoch']:.0f} of {epochs}"
     lines = [
         f"# {task.name}: {_escaped(config.data.title)}",
@@ -52,7 +54,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, float], epochs: int) -> 
         *_table("training", config.settings),
         "",
         f"{metrics['steps']:,.0f} steps in {metrics['seconds']:,.0f} s by {config.processes} "
-        f"process{'es' if config.processes > 1 else ''}. To train it again:",
+        f"process{'es' if config.processes > 1 else ''}. To train it again, in the folder of its files:",
         "",
         *_code(command(config)),
         "",
@@ -72,7 +74,8 @@ def model_card(config: RunConfig, metrics: Mapping[str, float], epochs: int) -> 
 
 
 def command(config: RunConfig) -> str:
-    """Write the command line that trains a run again, without the settings that are defaults."""
+    """Write the command line that trains a run again, without folders and the settings that are defaults."""
+    config = _for_others(config)
     words = ["unrolled", "train", config.task.name]
     for settings, own in (
         (config.data, {}),
@@ -87,6 +90,12 @@ def command(config: RunConfig) -> str:
             if value != usual:
                 words += _flag("option" if name == "options" else name.replace("_", "-"), value)
     return shlex.join(words)
+
+
+def _for_others(config: RunConfig) -> RunConfig:
+    """Name files without the folders of this machine, which are no business of those who get the model."""
+    settings = config.settings.renamed(lambda name: Path(name).name)
+    return replace(config, data=config.data.without_folders(), settings=settings)
 
 
 def _flag(name: str, value: Any) -> list[str]:

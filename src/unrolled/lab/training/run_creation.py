@@ -63,7 +63,7 @@ def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callab
             _put_back(folder, replaced)
             check_destination(folder, force)
             (partial / CHECKPOINTS).mkdir()
-            atomic_write(partial / CONFIG, to_json(config.to_record()), durable=True)
+            atomic_write(partial / CONFIG, to_json(config.to_record(folder)), durable=True)
             atomic_write(partial / TASK, to_json(config.task.to_record()), durable=True)
             fill(partial)
             _move_to_place(partial, folder, replaced)

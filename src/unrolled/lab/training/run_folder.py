@@ -41,6 +41,7 @@ from unrolled.lab.training.run_files import (
 )
 from unrolled.lab.training.run_names import CHECKPOINTS, CONFIG, LOG, METRICS, TASK, WEIGHTS, is_finished, was_replaced
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.stored_paths import abbreviate, expand
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.trained_model import TrainedModel
 from unrolled.lab.training.training_state import TrainingState, seeded
@@ -77,17 +78,18 @@ class RunConfig:
     checked: bool = True
     """Whether the files of the run have checksums; those of earlier versions have none."""
 
-    def to_record(self) -> dict[str, Any]:
-        """Return the content of ``config.json``."""
+    def to_record(self, folder: Path) -> dict[str, Any]:
+        """Return the content of ``config.json`` of a run that is started in ``folder``, without symbolic links."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
             "task": self.task.name,
-            "data": self.data.model_dump(mode="json"),
+            "folder": abbreviate(str(folder)),
+            "data": self.data.renamed(abbreviate).model_dump(mode="json"),
             "examples": dict(self.sizes),
             "processes": self.processes,
             "architecture": self.task.architecture.model_dump(mode="json"),
-            "training": self.settings.model_dump(mode="json"),
+            "training": self.settings.renamed(abbreviate).model_dump(mode="json"),
             **self.environment.to_record(),
         }
 
@@ -148,9 +150,11 @@ def load_config(folder: Path, task_class: type[Task[Any, Any]] | None = None) ->
     try:
         task_class = task_class or _TASKS.get(str(config["task"]))
         architecture: EncoderSettings = task_class.Architecture(**config["architecture"])
-        settings = TrainingSettings(**config["training"])
+        settings = TrainingSettings(**config["training"]).renamed(expand)
         sizes = {str(name): int(size) for name, size in config["examples"].items()}
-        data = DataSettings(**config["data"])
+        data = DataSettings(**config["data"]).renamed(expand)
+        if (started := config.get("folder")) is not None:
+            data = data.of_run(Path(expand(str(started))), folder.resolve())
         fingerprint, processes = str(config.get("fingerprint", "")), int(config["processes"])
         environment = Environment.from_record(config)
     except (UsageError, DataError) as error:

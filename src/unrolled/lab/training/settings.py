@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.data.corpus import Corpus, Examples
@@ -72,6 +79,10 @@ class TrainingSettings(Settings):
     tensorboard: bool = False
     """Also write the log for TensorBoard."""
 
+    def renamed(self, name: Callable[[str], str]) -> TrainingSettings:
+        """Name the file of word vectors in another way."""
+        return self if self.vectors is None else self.model_copy(update={"vectors": Path(name(str(self.vectors)))})
+
     @field_validator("device")
     @classmethod
     def _device(cls, name: str) -> str:
@@ -129,6 +140,8 @@ class DataSettings(Settings):
     """Longest text in tokens; see longer."""
     longer: Literal["cut", "skip", "refuse"] = "cut"
     """What to do with an example with a text longer than max_length."""
+    _run: tuple[Path, Path] | None = PrivateAttr(None)
+    """Of a run that has moved: its folder when it was started, and now."""
 
     @model_validator(mode="before")
     @classmethod
@@ -160,6 +173,28 @@ class DataSettings(Settings):
             return re.sub(r"\W+", "-", name.removeprefix(HUB_PREFIX).rstrip("/").rpartition("/")[2]).strip("-") or "hf"
         return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_compression(Path(name)).stem
 
+    def renamed(self, name: Callable[[str], str]) -> DataSettings:
+        """Name every file, dataset and folder in another way."""
+        return self.model_copy(update={key: tuple(map(name, getattr(self, key))) for key in _FILES})
+
+    def of_run(self, started: Path, now: Path) -> DataSettings:
+        """Tell where the folder of a run was and is: files may have moved with it."""
+        if started == now or not any(Path(name).is_absolute() for name in self.data):
+            return self
+        found = self.model_copy()
+        found._run = started, now
+        return found
+
+    def without_folders(self) -> DataSettings:
+        """Name the user's own files, for others, by their places below the deepest folder that holds all of them."""
+        if is_dataset(self.data[0]):
+            return self
+        if is_hub_dataset(self.data[0]):
+            folder = Path(self.data[0].removeprefix(HUB_PREFIX))
+            return self.renamed(lambda _: f"{HUB_PREFIX}{folder.name}") if folder.is_absolute() else self
+        below = _below_common((*self.data, *self.dev, *self.test))
+        return self.renamed(lambda name: str(below.get(name, Path(name).name)))
+
     def with_absolute_paths(self) -> DataSettings:
         """Make the paths of files absolute, so that they are found from any folder."""
         if is_dataset(self.data[0]):
@@ -168,9 +203,7 @@ class DataSettings(Settings):
             folder = self.data[0].removeprefix(HUB_PREFIX)
             known = f"{HUB_PREFIX}{Path(folder).resolve()}" if folder and Path(folder).is_dir() else self.data[0]
             return self.model_copy(update={"data": (known, *self.data[1:])})
-        return self.model_copy(
-            update={key: tuple(map(_absolute, getattr(self, key))) for key in ("data", "dev", "test")}
-        )
+        return self.renamed(_absolute)
 
     def load_corpus(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
         """Load the corpus; ``seed`` draws the examples if there is a limit, ``folder`` replaces ``UNROLLED_DATA``."""
@@ -198,18 +231,31 @@ class DataSettings(Settings):
         """Name the user's own files by where they lie now: those that are gone, by their places below a folder.
 
         Their places are those below the deepest folder that held all files of the settings; then their names alone,
-        of those whose name no other file has. Checksums tell whether they are the same files.
+        of those whose name no other file has; then, beside a run that has moved, their places as seen from it.
+        Checksums tell whether they are the same files.
         """
-        if folder is None or is_dataset(self.data[0]) or is_hub_dataset(self.data[0]):
+        if is_dataset(self.data[0]) or is_hub_dataset(self.data[0]):
             return self
-        places = _places((*self.data, *self.dev, *self.test), folder)
+        places = self._places(folder)
 
         def now(name: str) -> str:
             if Path(name).exists():
                 return name
             return next((str(place) for place in places[name] if place.is_file()), name)
 
-        return self.model_copy(update={key: tuple(map(now, getattr(self, key))) for key in ("data", "dev", "test")})
+        return self.renamed(now)
+
+    def _places(self, folder: Path | None) -> Mapping[str, list[Path]]:
+        """Name where each of the files may lie now, other than where it lay."""
+        names = (*self.data, *self.dev, *self.test)
+        places = dict.fromkeys(names, ()) if folder is None else _places(names, folder)
+        if self._run is None:
+            return {name: list(found) for name, found in places.items()}
+        started, now = self._run
+        return {
+            name: [*found, Path(os.path.normpath(now / os.path.relpath(name, started)))]
+            for name, found in places.items()
+        }
 
     def reload_corpus(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
         """Load the corpus of an earlier run; see :meth:`load_corpus`. Its own files may lie in ``folder`` by now."""
@@ -218,8 +264,8 @@ class DataSettings(Settings):
         for name in files:
             if not Path(name).exists():
                 hint = "" if Path(name).is_absolute() else ", or change to the folder in which the run was started"
-                tried = () if folder is None else _places(files, folder)[name]
-                looked = "".join(f"{place} is no file either; " for place in tried)
+                tried = self._places(folder)[name]
+                looked = "".join(f"{place} is no file either; " for place in tried if str(place) != name)
                 raise FileError(
                     f"{name}: no such file, but the run was trained on it; {looked}put it back{hint}, or name the "
                     "folder where it lies now: --data-dir FOLDER. To evaluate the run on other files: unrolled "
@@ -228,20 +274,32 @@ class DataSettings(Settings):
         return now.load_corpus(kind, folder, seed)
 
 
-def _places(names: Sequence[str], folder: Path) -> dict[str, list[Path]]:
+_FILES = ("data", "dev", "test")
+
+
+def _places(names: Sequence[str], folder: Path) -> dict[str, Sequence[Path]]:
     """Name where each of some files may lie in a folder: below it as in the folder that held all, or by its name."""
-    paths = {name: Path(os.path.normpath(Path(name).absolute())) for name in names}
-    try:
-        common: str | None = os.path.commonpath([path.parent for path in paths.values()])
-    except ValueError:  # on different drives of Windows
-        common = None
-    count = Counter(path.name for path in set(paths.values()))
-    places = {}
-    for name, path in paths.items():
-        below = [] if common is None else [folder / path.relative_to(common)]
-        alone = [folder / path.name] if count[path.name] == 1 else []
-        places[name] = list(dict.fromkeys([*below, *alone]))
+    below = _below_common(names)
+    count = Counter(path.name for path in set(map(_normal, names)))
+    places: dict[str, Sequence[Path]] = {}
+    for name in names:
+        inside = [folder / below[name]] if name in below else []
+        alone = [folder / _normal(name).name] if count[_normal(name).name] == 1 else []
+        places[name] = list(dict.fromkeys([*inside, *alone]))
     return places
+
+
+def _below_common(names: Sequence[str]) -> dict[str, Path]:
+    """Name files by their places below the deepest folder that holds all; nothing on different drives of Windows."""
+    try:
+        common = os.path.commonpath([_normal(name).parent for name in names])
+    except ValueError:
+        return {}
+    return {name: _normal(name).relative_to(common) for name in names}
+
+
+def _normal(name: str) -> Path:
+    return Path(os.path.normpath(Path(name).absolute()))
 
 
 def _absolute(name: str) -> str:

@@ -38,6 +38,7 @@ MALFORMED = [
         "UTF-8 text, found UTF-16LE without a byte-order mark; save the file with the encoding UTF-8, or convert it: "
         "iconv -f UTF-16LE",
     ),
+    (Classification, "a.tsv", TSV.decode().encode("utf-32"), 1, "UTF-8 text, found UTF-32; save the file with"),
     (Classification, "a.tsv", TSV.decode().encode("utf-16-be"), 1, "UTF-8 text, found UTF-16BE without"),
     (Classification, "a.tsv", TSV + b"nu\0ll\tgood\n", AFTER, "text, found a NUL at column 3; the file is damaged"),
     (
@@ -155,7 +156,14 @@ MALFORMED = [
         "a.jsonl",
         JSONL + b'{"text": "x", "label": ["y"]}\n',
         AFTER,
-        'a string or a number for "label", foun',
+        'a string or a number for "label", found ["y"]; write the label that it contains under a key of its own',
+    ),
+    (
+        Classification,
+        "a.jsonl",
+        JSONL + b'{"text": {"body": "x"}, "label": "y"}\n',
+        AFTER,
+        'a string for "text", found {"body": "x"}; write the text that it contains under a key of its own',
     ),
     (
         Classification,

@@ -149,6 +149,7 @@ class RowFormat(Format, Generic[R]):
         self._note_rare_labels(train, kind)
         self._note_similar_labels(train, kind)
         self._note_missing_labels(train, kind)
+        self._note_quoted_labels(train, kind)
         values = [[row.value for row in split] for split in (train, *splits)]
         try:
             corpus = self.corpus(files.name, kind, *values)
@@ -231,6 +232,13 @@ class RowFormat(Format, Generic[R]):
                 shown = ", ".join(pairs[:_SHOWN]) + more
                 self.notes.append(f"{train[0].path}: labels {said} are different labels: {shown}")
 
+    def _note_quoted_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
+        found = {str(label) for row in train for label in self.labels(row.value, kind)}
+        quoted = sorted(label for label in found if len(label) > 2 and label[0] + label[-1] in _QUOTES)
+        if quoted:
+            shown = ", ".join(quoted[:_SHOWN]) + (f" and {len(quoted) - _SHOWN:,} more" if len(quoted) > _SHOWN else "")
+            self.notes.append(f"{train[0].path}: quotes are learned as part of labels: {shown}")
+
     def _note_missing_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
         counts = Counter(str(label) for row in train for label in set(self.labels(row.value, kind)))
         missing = sorted(label for label in counts if label.casefold() in _MISSING)
@@ -239,6 +247,9 @@ class RowFormat(Format, Generic[R]):
             self.notes.append(
                 f"{train[0].path}: labels that may stand for a missing one are learned as labels: {shown}"
             )
+
+
+_QUOTES = ('""', "''", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb")
 
 
 def _as_it_looks(label: str) -> str:

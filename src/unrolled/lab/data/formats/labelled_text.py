@@ -242,11 +242,15 @@ def _fields_of(
     text, label = record[text_key], record[label_key]
     if not isinstance(text, str) or "\0" in text:
         expected = f"a string for {json.dumps(text_key)}"
-        return invalid("without a text", expected, json.dumps(text), "in quotes, and without NUL")
+        nested = isinstance(text, dict | list)
+        hint = "write the text that it contains under a key of its own" if nested else "in quotes, and without NUL"
+        return invalid("without a text", expected, json.dumps(text), hint)
     if isinstance(label, bool):
         label = json.dumps(label)
     if not isinstance(label, str | int | float):
         expected, hint = f"a string or a number for {json.dumps(label_key)}", "write a name in quotes, or a number"
+        if isinstance(label, dict | list):
+            hint = "write the label that it contains under a key of its own"
         return invalid("without a label", expected, json.dumps(label), hint)
     if isinstance(label, float) and not math.isfinite(label):
         hint = "leave the example out, or write a name in quotes"

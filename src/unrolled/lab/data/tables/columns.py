@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, Regression, Relations
@@ -194,8 +195,8 @@ def _given(path: Path, flag: str, name: str | None, header: Sequence[str], width
     if name is None:
         return None
     names = [field.strip() for field in header]
-    folded = [field.lower() for field in names]
-    for among, wanted in ((names, name), (folded, name.lower())):
+    folded, composed = ([form(field) for field in names] for form in (str.lower, _composed))
+    for among, wanted in ((names, name), (folded, name.lower()), (composed, _composed(name))):
         if among.count(wanted) == 1:
             return among.index(wanted)
         if wanted in among:
@@ -209,6 +210,11 @@ def _given(path: Path, flag: str, name: str | None, header: Sequence[str], width
     if not header:
         raise UsageError(f"{flag} is {name!r}, but the first line is no header; give the column's number, from 1")
     raise UnknownNameError(f"column of {path}", name, names)
+
+
+def _composed(name: str) -> str:
+    """Write accents in one way, in lower case: a keyboard and a file may write them in different ways."""
+    return normalize("NFC", name.lower())
 
 
 def _named_so(name: str | None, header: Sequence[str], taken: int | None) -> int | None:

@@ -6,7 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -37,11 +37,13 @@ class Dialect:
     """Whether a field may stand in double quotes; else a quote is a character like any other."""
     backslash: bool = False
     r"""Whether a quote in a quoted field is written ``\"``, not ``""``."""
+    spaced: bool = False
+    """Whether spaces may stand between a delimiter and the quotes of a field: ``good film, "positive"``."""
 
     @property
     def name(self) -> str:
         """The delimiter in words."""
-        return _DELIMITERS[self.delimiter]
+        return _DELIMITERS[self.delimiter] + " and spaces, also before quotes" * self.spaced
 
     def read(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the line at which each record begins, and its fields; QuoteError for a wrong quote."""
@@ -51,9 +53,10 @@ class Dialect:
                 yield number, line.split(self.delimiter)
             return
         options = {"escapechar": "\\", "doublequote": False} if self.backslash else {}
-        ended = (line + "\n" for line in lines)
+        ended = ((line.rstrip(" ") if self.spaced else line) + "\n" for line in lines)
+        space = self.spaced
         # the values of options are of two types, which mypy joins to object
-        reader = csv.reader(ended, delimiter=self.delimiter, strict=True, **options)  # type: ignore[arg-type]
+        reader = csv.reader(ended, delimiter=self.delimiter, skipinitialspace=space, strict=True, **options)  # type: ignore[arg-type]
         begin = first
         try:
             for fields in reader:
@@ -78,7 +81,12 @@ def _below_declaration(lines: Iterable[str]) -> tuple[int, Iterable[str]]:
     return (1, chain([first], rest)) if _declared(first) is None else (2, rest)
 
 
-COMMAS = tuple(Dialect(delimiter, True, backslash) for delimiter in _DELIMITERS for backslash in (False, True))
+COMMAS = tuple(
+    Dialect(delimiter, True, backslash, spaced)
+    for spaced in (False, True)
+    for delimiter in _DELIMITERS
+    for backslash in (False, True)
+)
 """What a file of comma-separated values may turn out to be."""
 TABS = (Dialect("\t", quotes=False), Dialect("\t"))
 """What a file of tab-separated values may turn out to be."""
@@ -87,7 +95,9 @@ TABS = (Dialect("\t", quotes=False), Dialect("\t"))
 def sniff(path: Path, dialects: Sequence[Dialect]) -> Dialect:
     """Choose the way of reading in which the first lines have the same number of fields, two or more.
 
-    Earlier ``dialects`` win ties. A first line with a usual name of a column decides before the numbers do.
+    Earlier ``dialects`` win ties. A first line with a usual name of a column decides before the numbers do. Spaces
+    before quotes are left out if that makes more rows alike, or if every field with a quote behind its first spaces
+    ends with one.
     """
     lines = list(islice(iter_lines_escaped(path), _SAMPLE + 1))
     whole = len(lines) <= _SAMPLE
@@ -96,11 +106,13 @@ def sniff(path: Path, dialects: Sequence[Dialect]) -> Dialect:
     return max(dialects, key=lambda dialect: _fit(dialect, lines, whole))
 
 
-def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, bool, bool, float, bool]:
+def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, bool, bool, float, bool, bool]:
     records: list[list[str]] = []
     broken = False
     if dialect.backslash and not any('\\"' in line for line in lines):
-        return False, False, False, 0.0, False
+        return _UNFIT
+    if dialect.spaced and not any(f"{dialect.delimiter} " in line and '"' in line for line in lines):
+        return _UNFIT
     try:
         records.extend(fields for _, fields in dialect.read(lines) if any(map(str.strip, fields)))
     except QuoteError:
@@ -108,13 +120,16 @@ def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, boo
     if not whole and records and not broken:
         records.pop()  # it may be cut
     if not records:
-        return False, False, False, 0.0, False
+        return _UNFIT
     width, count = Counter(map(len, records)).most_common(1)[0]
     share = count / len(records) if width > 1 else 0.0
     named = width > 1 and any(map(is_usual_name, records[0])) and len(records[0]) == width
     fits = not broken and share > 0.5
     labels = fits and _has_labels([fields for fields in records[1:] if len(fields) == width])
-    return named and fits, fits, labels, round(share, 2), _is_quoted(dialect, lines)
+    return named and fits, fits, labels, round(share, 2), _is_quoted(dialect, lines), _has_spaces(dialect, lines)
+
+
+_UNFIT = False, False, False, 0.0, False, False
 
 
 def _has_labels(rows: Sequence[Sequence[str]]) -> bool:
@@ -128,10 +143,27 @@ def _has_labels(rows: Sequence[Sequence[str]]) -> bool:
 
 def _is_quoted(dialect: Dialect, lines: Sequence[str]) -> bool:
     """Tell whether a reading with quotes has reason to be one: a field of a line ends a quote with a doubled one."""
-    mark = '\\"' if dialect.backslash else '""'
+    mark, bare = '\\"' if dialect.backslash else '""', " " * dialect.spaced
     return dialect.quotes and any(
-        mark in line and any(f[:1] == f[-1:] == '"' for f in line.split(dialect.delimiter)) for line in lines
+        mark in line and any(f.strip(bare)[:1] == f.strip(bare)[-1:] == '"' for f in line.split(dialect.delimiter))
+        for line in lines
     )
+
+
+def _has_spaces(dialect: Dialect, lines: Sequence[str]) -> bool:
+    """Tell whether fields have quotes behind spaces and at their ends, and none has them in another way.
+
+    A field such as ``"Yes" he said`` has quotes that belong to its text.
+    """
+    if not dialect.spaced:
+        return False
+    plain = replace(dialect, spaced=False)
+    try:
+        fields = [field for _, record in plain.read(lines) for field in record]
+    except QuoteError:
+        return False
+    begun = [field.rstrip(" ") for field in fields if field.startswith(" ") and field.lstrip(" ").startswith('"')]
+    return bool(begun) and all(re.fullmatch(r' +"(?:[^"]|"")*"', field) for field in begun)
 
 
 def read_records(path: Path, dialect: Dialect = COMMAS[0]) -> Iterator[tuple[int, list[str]]]:
@@ -150,6 +182,6 @@ def read_records(path: Path, dialect: Dialect = COMMAS[0]) -> Iterator[tuple[int
             blank.clear()
             yield begin, fields
     except QuoteError as error:
-        hint = "write a quote inside a quoted text twice"
+        hint = "write a quote inside a quoted text twice, and no space between a quote and the separator behind it"
         expected = "fields in closed quotes, or without quotes"
         raise malformed(path, error.line, expected, str(error), hint) from None

@@ -71,7 +71,8 @@ class TextTable:
     def note(self, usual: Dialect) -> tuple[str, ...]:
         """Say what was chosen, where it was neither the columns ``text`` and ``label`` nor the first and the last."""
         text, label = self.columns.text, self.columns.label
-        parts = [f"separated by {self.dialect.name}"] if self.dialect.delimiter != usual.delimiter else []
+        other = self.dialect.delimiter != usual.delimiter or self.dialect.spaced
+        parts = [f"separated by {self.dialect.name}"] if other else []
         names = tuple(field.strip().lower() for field in self.header)
         plain = (names[text], names[label]) == ("text", "label") if names else (text, label) == (0, self.width - 1)
         if not plain:
