@@ -112,7 +112,7 @@ def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Par
     """List the sequences that one example reads, in order."""
     parts = []
     for place, (opened, title) in enumerate(zip(found.lines, titles, strict=True)):
-        order, rows = opened.line.first.order, (opened.owners == example).nonzero()[:, 0].tolist()
+        order, rows = opened.line.first.order, (opened.examples == example).nonzero()[:, 0].tolist()
         rows = rows if order is None else sorted(rows, key=order.tolist().__getitem__)
         parts += [
             _Part(place, row, title if len(rows) == 1 else f"{title}, sequence {number}")
