@@ -16,16 +16,9 @@ from unrolled.cells.ray import MatrixFreeRay
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.linalg.quadrature import gauss_legendre
 
+pytestmark = pytest.mark.usefixtures("double")
 CLOSED = [name for name, cell in CELLS.members.items() if issubclass(cell, ClosedCell)]
 E, D, B, T = 3, 5, 2, 4
-
-
-@pytest.fixture(autouse=True)
-def _double():
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 @pytest.fixture(params=CLOSED)

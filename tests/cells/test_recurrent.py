@@ -18,18 +18,11 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import MLSTM
 from unrolled.errors import UnknownNameError
 
+pytestmark = pytest.mark.usefixtures("double")
 E, D, B, T = 2, 4, 3, 6
 LENGTHS = [4, 6, 1]
 TORCH = {"elman": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 SHAPES = [(1, False), (1, True), (3, False), (3, True)]
-
-
-@pytest.fixture(autouse=True)
-def _double():
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def twins(name, layers=1, both=False, **options):

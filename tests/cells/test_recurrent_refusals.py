@@ -13,15 +13,9 @@ from unrolled.cells import recurrent
 from unrolled.cells.gru import GRU
 from unrolled.errors import ShapeError, UnknownNameError, UnrolledError, UsageError
 
+pytestmark = pytest.mark.usefixtures("double")
 E, D, B, T = 2, 4, 3, 6
 LENGTHS = [4, 6, 1]
-
-
-@pytest.fixture(autouse=True)
-def _double():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 X = torch.zeros(T, B, E, dtype=torch.float64)

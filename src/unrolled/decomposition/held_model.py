@@ -107,12 +107,10 @@ class HeldModel(HeldForward):
     def _alone(
         self, cell: Cell, alone: Tensor, moved: Tensor | None, run: LayerRun, ray: Ray[Any], base: Tensor
     ) -> Tensor:
-        """Make g, what each step adds to the state, linear in the step's own input and the biases.
-
-        By ``secant`` and ``path`` g is f(u⁰, 0), and by ``shares`` the part of f(u⁰ + Δu, s) that is not that of Δu
-        and s; both follow shares. What g has beyond that is credited to u⁰: with other expansions it depends on the
-        state, and by ``shares`` the cell's operator shares some products otherwise, such as those of two gates.
-        """
+        """Make g, what each step adds to the state, linear in the step's own input and the biases."""
+        # By secant and path g is f(u⁰, 0), and by shares the part of f(u⁰ + Δu, s) that is not that of Δu and s; both
+        # follow shares. What g has beyond that is credited to u⁰: with other expansions it depends on the state, and
+        # by shares the cell's operator shares some products otherwise, such as those of two gates.
         if not isinstance(self.expansion, Shares):
             return self._alone_without_state(cell, alone, ray, base)
         of_others, self.share = self.share, self.expansion.share

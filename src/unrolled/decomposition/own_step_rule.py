@@ -191,11 +191,9 @@ def _with_weights_of_now(call: StepCall) -> Callable[..., Any]:
 
 
 def _mixes_rows(step: _Step, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> bool:
-    """Tell whether the rows of a batch change each other; refuse such a step of several examples.
-
-    The answer is kept for calls of the same shapes and other arguments: a call that reads no state mixes none, and
-    another graph may join other rows. A step that fails on more rows than one is like one that mixes them.
-    """
+    """Tell whether the rows of a batch change each other; refuse such a step of several examples."""
+    # The answer is kept for calls of the same shapes and other arguments: a call that reads no state mixes none, and
+    # another graph may join other rows. A step that fails on more rows than one is like one that mixes them.
     call = step.call
     others = tuple((place, _identity(each)) for place, each in step.others.items())
     plain = tuple(each for each in call.bound.arguments.values() if isinstance(each, bool | int | float | str | None))

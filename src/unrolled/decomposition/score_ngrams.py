@@ -107,12 +107,17 @@ def score_each(
         relative = relative_error(error, own)
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
     for band in (scores, contributions):
-        if len(sequences) == 2:  # back to token order
-            index = reversal(lengths, time).T[None, :, :, None]
-            band[:, :, 1] = band[:, :, 1].gather(2, index.expand_as(band[:, :, 1]))
+        _to_token_order(band, lengths)
         band.mul_(inside.T[:, None, :, None])
     tokens = torch.where(inside.T, tokens if windowed else by_entered(contributions), 0.0)
     return [
         NGramScores(scores[k].cpu(), contributions[k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual.cpu(), longest)
         for k in range(count)
     ]
+
+
+def _to_token_order(band: Tensor, lengths: Tensor) -> None:
+    """Turn the second direction, if there is one; the band has shape (readouts, batch, directions, time, longest)."""
+    for backward in band.unbind(dim=2)[1:]:
+        index = reversal(lengths, band.shape[3]).T[None, :, :, None]
+        backward.copy_(backward.gather(2, index.expand_as(backward)))

@@ -86,11 +86,7 @@ def span_bands(stack: BidirectionalStack, readout: tuple[Tensor, Tensor], longes
 
 
 def _bands(stack: BidirectionalStack, weights: Sequence[Sequence[Tensor | None]], longest: int) -> Tensor:
-    """Score spans by the weights of every layer and direction, in token order, zero in padding.
-
-    Returns:
-        Shape (2, readouts, batch, directions, time, longest): scores and contributions.
-    """
+    """Return scores and contributions in token order, shape (2, readouts, batch, directions, time, longest)."""
     layout, columns = stack.layout, SpanColumns(longest, stack.layout.time)
     inside = layout.inside
     count = max((len(each) for ways in weights for each in ways if each is not None), default=1)
@@ -155,14 +151,9 @@ class _Readout:
 
 
 def _spans(layer: AffineSequence, columns: SpanColumns, received: tuple[Received, ...], readout: _Readout) -> Tensor:
-    """Compute scores and contributions of the spans in the order in which one direction of a layer reads.
-
-    A contribution adds up the paths that are read anywhere in the span, a score those that are read at its end. Cᵀ
-    takes the covectors to what the layer receives, as they are fewer than its columns.
-
-    Returns:
-        Shape (2, where the span ends, length - 1, readouts, batch).
-    """
+    """Score spans in the order in which a layer reads, shape (2, end of the span, length - 1, readouts, batch)."""
+    # A contribution adds up the paths that are read anywhere in the span, a score those that are read at its end. Cᵀ
+    # takes the covectors to what the layer receives, as they are fewer than its columns.
     (time, batch, size), longest, (operator,) = layer.g.shape, columns.longest, layer.operators
     # the last places are not reached: spans end inside the text
     shape = (2, time + longest, longest, len(readout.score), batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -112,7 +112,7 @@ def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Par
     """List the sequences that one example reads, in order."""
     parts = []
     for place, (opened, title) in enumerate(zip(found.lines, titles, strict=True)):
-        order, rows = opened.line.first.order, (opened.owners == example).nonzero()[:, 0].tolist()
+        order, rows = opened.line.first.order, (opened.examples == example).nonzero()[:, 0].tolist()
         rows = rows if order is None else sorted(rows, key=order.tolist().__getitem__)
         parts += [
             _Part(place, row, title if len(rows) == 1 else f"{title}, sequence {number}")
@@ -145,28 +145,19 @@ def _sequences(
     words: Sequence[tuple[tuple[str, ...], tuple[str, ...]]],
     asked: Request,
 ) -> list[Explanation]:
-    """Explain one example by each of its sequences; what the others contribute is in the bias, by name."""
-    chosen = asked.expansion
-    logit, biases = float(found.logit[b]), {name: float(part[b]) for name, part in found.biases.items()}
-    opened = [found.lines[part.line] for part in parts]
-    ngrams = [float(line.tokens[part.row].sum()) for line, part in zip(opened, parts, strict=True)]
-    initial = [float(line.initial[part.row]) for line, part in zip(opened, parts, strict=True)]
-    bias = sum(biases.values())
-    remainder = logit - sum(ngrams) - sum(initial) - bias
-    failures = convergence_notes(found.failures)
+    """Explain one example by each of its sequences."""
+    chosen, failures = asked.expansion, convergence_notes(found.failures)
     features = FeaturesFound.of(lambda: _numbers(found), asked)
     sequences = []
-    for place, (line, part, (tokens, of_tokens)) in enumerate(zip(opened, parts, words, strict=True)):
-        if not math.isfinite(ngrams[place] + initial[place]):
-            raise _infinite(line, part.row)
+    for part, (tokens, of_tokens), (ledger, biases) in zip(parts, words, _ledgers(found, b, parts), strict=True):
+        line = found.lines[part.line]
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
         limited = line.longest is not None and line.longest < len(tokens)
-        others = {f"{OTHERS}{each.name}": ngrams[k] + initial[k] for k, each in enumerate(parts) if k != place}
         explanation = Explanation(
             tokens=tokens,
             directions=("forward", "backward") if line.line.both else ("forward",),
             triangle=_triangle(line, part.row),
-            ledger=Ledger(ngrams[place], initial[place], bias + sum(others.values()), remainder, logit),
+            ledger=ledger,
             target=found.targets[b],
             expansion=str(chosen),
             exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
@@ -174,7 +165,7 @@ def _sequences(
             leaves_out=not chosen.exact,
             residual=residual,
             parity=max(strand.parity for strand in line.line.strands),
-            biases={**biases, **others},
+            biases=biases,
             deterministic=found.deterministic,
             rounding=torch.finfo(found.dtype).eps,
             name=part.name if len(parts) > 1 else "",
@@ -192,6 +183,22 @@ def _sequences(
         )
         sequences.append(replace(explanation, notes=notes))
     return sequences
+
+
+def _ledgers(found: OpenedCalls, b: int, parts: Sequence[_Part]) -> Iterator[tuple[Ledger, dict[str, float]]]:
+    """Make the ledger of each sequence of an example, with its bias by name: what the others contribute is in it."""
+    logit, biases = float(found.logit[b]), {name: float(part[b]) for name, part in found.biases.items()}
+    sums = []
+    for part in parts:
+        line = found.lines[part.line]
+        sums.append((part, float(line.tokens[part.row].sum()), float(line.initial[part.row])))
+    bias = sum(biases.values())
+    remainder = logit - sum(ngrams for _, ngrams, _ in sums) - sum(initial for _, _, initial in sums) - bias
+    for part, ngrams, initial in sums:
+        if not math.isfinite(ngrams + initial):
+            raise _infinite(found.lines[part.line], part.row)
+        others = {f"{OTHERS}{other.name}": more + start for other, more, start in sums if other is not part}
+        yield Ledger(ngrams, initial, bias + sum(others.values()), remainder, logit), {**biases, **others}
 
 
 def _infinite(line: OpenedLine, row: int) -> NonFiniteError:

@@ -14,7 +14,8 @@ from unrolled.decomposition.step_calls import steps_as_operations
 from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.choice import Wanted
-from unrolled.explanation.examples import count_examples, find_owners
+from unrolled.explanation.example_of_sequence import example_of_sequence, weighed_sums
+from unrolled.explanation.examples import count_examples
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.networks.own_forwards import NoKernelError, has_own_forward
 from unrolled.explanation.plain_run import PlainRun
@@ -25,6 +26,7 @@ from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
@@ -53,15 +55,23 @@ class HeldCalls:
         """The recorded calls."""
         return self.mode.strands
 
-    def owners(self) -> list[Tensor]:
-        """Find the example that reads each sequence of each line."""
-        lines, batch = find_lines(self.strands), len(self.expected)
-        linear = LinearOutput(self.output, [strand.states for strand in self.strands], keeps=True)
-        plain, weighed = find_covectors(self.strands, linear.gradients), None
-        if batch > 1:
-            numbers = torch.arange(1, batch + 1, device=self.output.device).to(self.output)
-            weighed = find_covectors(self.strands, linear.differentiate((numbers * self.output).sum()))
-        return [find_owners(line, plain, weighed, batch, self.mode.coarsest) for line in lines]
+    def examples(self) -> list[Tensor]:
+        """Find the example that reads each sequence of each line, -1 for none."""
+        strands = self.strands
+        coarsest = coarsest_type((self.mode.coarsest, *(strand.states.dtype for strand in strands)))
+        linear = LinearOutput(self.output, [strand.states for strand in strands], keeps=True)
+        sums = weighed_sums(self.output, coarsest)
+        passes = [find_covectors(strands, linear.differentiate(each)).weights for each in sums]
+        return [
+            example_of_sequence(
+                [[weights[strand] for strand in line.strands] for weights in passes],
+                [strand.rows for strand in line.strands],
+                line.batch,
+                len(self.expected),
+                coarsest,
+            )
+            for line in find_lines(strands)
+        ]
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,14 @@ def call_with_sources(mode: RecordedModel, model: Any, args: Sequence[object], k
 
 
 def numbers_of_lines(
-    mode: RecordedModel, output: Tensor, owners: Sequence[Tensor | None]
+    mode: RecordedModel, output: Tensor, examples: Sequence[Tensor | None]
 ) -> list[list[Numbers | None]]:
     """Find what each number contributes by each line, for each example; None where a line has none step by step.
 
     Args:
         mode: Has recorded the strands of a run whose numbers are sources.
         output: The target of each example, with its graph.
-        owners: The example that reads each sequence of each line; None for a line that nobody reads.
+        examples: The example that reads each sequence of each line; None for a line that nobody reads.
 
     Raises:
         NoNumbersError: If the model reads token ids as well, or no line reads a number for each step.
@@ -62,7 +62,7 @@ def numbers_of_lines(
     leaves = [strand.states for strand in strands]
     found: list[list[Numbers | None]] = []
     why: NoNumbersError | None = None
-    for line, own in zip(find_lines(strands), owners, strict=True):
+    for line, own in zip(find_lines(strands), examples, strict=True):
         if own is None:
             continue
         readers = own[own >= 0]

@@ -92,9 +92,9 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
 
 def _numbers(run: HeldCalls, opened: OpenedCalls) -> tuple[tuple[Numbers | None, ...], ...]:
     """Find what each number contributes by each line, of a run whose numbers are sources."""
-    owners = {line.line.first.call: line.owners for line in opened.lines}
+    examples = {line.line.first.call: line.examples for line in opened.lines}
     with without_autocast():
         by_line = numbers_of_lines(
-            run.mode, run.output, [owners.get(line.first.call) for line in find_lines(run.strands)]
+            run.mode, run.output, [examples.get(line.first.call) for line in find_lines(run.strands)]
         )
     return tuple(map(tuple, by_line))

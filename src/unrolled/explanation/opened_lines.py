@@ -13,13 +13,12 @@ from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.score_spans import DEEP_ORDER
 from unrolled.decomposition.sweep_progress import planned_steps
 from unrolled.errors import ConvergenceError
-from unrolled.explanation.examples import complete_owners
+from unrolled.explanation.example_of_sequence import complete_examples, other_states
 from unrolled.explanation.held_calls import HeldCalls
 from unrolled.explanation.held_sum import check_sum
 from unrolled.explanation.notes import bias_notes
 from unrolled.explanation.numbers.no_numbers import NoNumbersError
 from unrolled.explanation.numbers.step_numbers import Numbers
-from unrolled.explanation.readout.batch_order import other_states
 from unrolled.explanation.strands.covectors import Covectors, find_covectors, own_start
 from unrolled.explanation.strands.lines import Line, find_lines, residual
 from unrolled.explanation.strands.strand import Strand
@@ -40,7 +39,7 @@ class OpenedLine:
     """The n-grams of one line. All tensors are float64 on the CPU."""
 
     line: Line
-    owners: Tensor
+    examples: Tensor
     """The example that reads each sequence, -1 for none, shape (batch of the line,)."""
     scores: Tensor
     """Bands, shape (batch of the line, directions, time, longest)."""
@@ -112,11 +111,11 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
             biases.add(row.name, part.detach(), torch.arange(batch, device="cpu"))
     opened = []
     with planned_steps(sum(len(line.inside) * (2 if line.both else 1) for line in lines)):
-        for line, owners in zip(lines, _owners(run, lines, again), strict=True):
-            if bool((owners >= 0).any()):
-                initial = _initial(line, owners, found, strands, rows, biases)
+        for line, examples in zip(lines, _examples(run, lines, again), strict=True):
+            if bool((examples >= 0).any()):
+                initial = _initial(line, examples, found, strands, rows, biases)
                 own_limit = DEEP_ORDER if longest is None and line.coupled else limit
-                opened.append(_open_line(line, owners, initial, found, own_limit))
+                opened.append(_open_line(line, examples, initial, found, own_limit))
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
     used = {name: part for name, part in biases.parts.items() if bool(part.any())}
     logit = expected.double().cpu()
@@ -127,7 +126,7 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
     return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, dtype, notes=notes, held=own)
 
 
-def _open_line(line: Line, owners: Tensor, initial: Tensor, found: Covectors, limit: int | None) -> OpenedLine:
+def _open_line(line: Line, examples: Tensor, initial: Tensor, found: Covectors, limit: int | None) -> OpenedLine:
     """Score the n-grams of one line."""
     scores, contributions = line.score(found.weights, limit)
     limited = line.coupled or (limit is not None and limit < len(line.inside))
@@ -135,18 +134,18 @@ def _open_line(line: Line, owners: Tensor, initial: Tensor, found: Covectors, li
     off = torch.zeros_like(initial)
     for strand in line.strands:
         off[strand.rows] = torch.maximum(off[strand.rows], residual(strand).cpu())
-    return OpenedLine(line, owners, scores, contributions, tokens, initial, off, limit)
+    return OpenedLine(line, examples, scores, contributions, tokens, initial, off, limit)
 
 
-def _owners(run: HeldCalls, lines: Sequence[Line], again: Again) -> list[Tensor]:
+def _examples(run: HeldCalls, lines: Sequence[Line], again: Again) -> list[Tensor]:
     """Find the example that reads each sequence of each line, also where no gradient tells."""
-    owners, batch = run.owners(), len(run.expected)
-    if len(lines) == 1 and len(owners[0]) == batch:
-        others = (again(change).owners()[0] for change in other_states())
-        return [complete_owners(owners[0], others)]
-    if batch == 1 and all(bool((each < 0).all()) for each in owners):  # a flat relu
-        return [torch.zeros_like(each) for each in owners]
-    return owners
+    found, batch = run.examples(), len(run.expected)
+    if len(lines) == 1 and len(found[0]) == batch:
+        others = (again(change).examples()[0] for change in other_states())
+        return [complete_examples(found[0], others)]
+    if batch == 1 and all(bool((each < 0).all()) for each in found):  # a flat relu
+        return [torch.zeros_like(each) for each in found]
+    return found
 
 
 class _Biases:
@@ -160,17 +159,17 @@ class _Biases:
         self.parts: dict[str, Tensor] = {}
         self._batch = batch
 
-    def add(self, name: str, part: Tensor, owners: Tensor) -> None:
-        """Add what a row contributes by each of some sequences to the examples that own them."""
+    def add(self, name: str, part: Tensor, examples: Tensor) -> None:
+        """Add what a row contributes by each of some sequences to the examples that read them."""
         whole = self.parts.setdefault(name, torch.zeros(self._batch, dtype=torch.float64, device="cpu"))
-        whole.index_add_(0, owners.clamp_min(0), torch.where(owners >= 0, part.double().cpu(), 0.0))
+        whole.index_add_(0, examples.clamp_min(0), torch.where(examples >= 0, part.double().cpu(), 0.0))
 
 
 def _initial(
-    line: Line, owners: Tensor, found: Covectors, strands: Sequence[Strand], rows: Sequence[Row], biases: _Biases
+    line: Line, examples: Tensor, found: Covectors, strands: Sequence[Strand], rows: Sequence[Row], biases: _Biases
 ) -> Tensor:
     """Sum what a line's initial states contribute themselves; what rows contribute by them is a part of the biases."""
-    initial = torch.zeros(len(owners), dtype=torch.float64, device="cpu")
+    initial = torch.zeros(len(examples), dtype=torch.float64, device="cpu")
     for strand in line.strands:
         if strand not in found.starts:
             continue
@@ -181,5 +180,5 @@ def _initial(
             linear = LinearOutput((covector * strand.start).sum(dim=-1), [row.leaf for row in rows], keeps=True)
             for row, of_start in zip(rows, linear.split(), strict=True):
                 if of_start is not None:
-                    biases.add(row.name, of_start.detach(), owners[strand.rows])
+                    biases.add(row.name, of_start.detach(), examples[strand.rows])
     return initial

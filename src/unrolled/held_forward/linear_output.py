@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.memory_layout import without_repeats
+from unrolled.held_forward.powers_of_two import base_of, digits_of
 from unrolled.held_forward.rows import Row
 
 __all__ = ["LinearOutput"]
 
-_BASE = 32
-"""Digits of an example's number: weights are at most 2 to the power of 31."""
 _CLEAR = 0.01
 """How far the logarithm of a weight may be from a whole number."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5}
@@ -69,13 +68,9 @@ class LinearOutput:
     @cached_property
     def _exponents(self) -> list[Tensor]:
         """Exponents for every example: the digits of its number, then drawn ones that check what the digits say."""
-        numbers = torch.arange(self.batch, device="cpu")
-        found: list[Tensor] = []
-        while not found or bool(numbers.any()):
-            found.append(numbers % _BASE)
-            numbers = numbers // _BASE
-        drawn = torch.randint(_BASE, (self.batch,), generator=torch.Generator().manual_seed(0), device="cpu")
-        return [each.to(self.output.device) for each in (*found, drawn)]
+        base, generator = base_of(self.output.dtype), torch.Generator().manual_seed(0)
+        drawn = torch.randint(base, (self.batch,), generator=generator, device="cpu")
+        return [each.to(self.output.device) for each in (*digits_of(self.batch, base), drawn)]
 
     @cached_property
     def _weighed(self) -> list[tuple[Tensor | None, ...]]:
@@ -103,8 +98,9 @@ class LinearOutput:
             if weighed is None or bool((weighed != 0)[~used].any()):  # the gradients of several examples cancel
                 return None
             powers.append(torch.where(used, weighed / divisor, 1.0).clamp_min(0.5).log2())
-        digits = [power.round().long().clamp(0, _BASE - 1) for power in powers[:-1]]
-        number = sum((digit * _BASE**k for k, digit in enumerate(digits)), torch.zeros_like(used, dtype=torch.int64))
+        base = base_of(self.output.dtype)
+        digits = [power.round().long().clamp(0, base - 1) for power in powers[:-1]]
+        number = sum((digit * base**k for k, digit in enumerate(digits)), torch.zeros_like(used, dtype=torch.int64))
         off = used & (number >= self.batch)
         number = number.clamp_max(self.batch - 1)
         for power, exponents in zip(powers, self._exponents, strict=True):

@@ -157,10 +157,8 @@ def position_map(result: Tensor, sources: Sequence[Tensor], align: Callable[[Seq
 
 
 def _selection(result: Tensor, size: int, back: Callable[[Tensor], Tensor]) -> SelectionMap | None:
-    """Read a map that selects features; None if it does not.
-
-    A covector of ones gives the weight with which each feature is read, one of 1, 2, 3 … the number of its reader.
-    """
+    """Read a map that selects features; None if it does not."""
+    # a covector of ones gives the weight with which each feature is read, one of 1, 2, 3 … the number of its reader
     count = result.shape[-1]
     ramp = torch.arange(1, count + 1, device=result.device).to(result)
     weights, numbered = back(torch.ones_like(result)), back(ramp.expand(result.shape))

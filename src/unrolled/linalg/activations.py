@@ -119,10 +119,8 @@ def slope_of_step(activation: Activation, step: Tensor, first: Tensor, last: Ten
 
 
 def _near(step: Tensor) -> Tensor:
-    """Return 1 where a step is so short that a quotient loses digits, and 0 elsewhere.
-
-    The first term that a series leaves out is then no larger than what the quotient loses.
-    """
+    """Return 1 where a step is so short that a quotient loses digits, and 0 elsewhere."""
+    # the first term that a series leaves out is then no larger than what the quotient loses
     return (step * step).lt_(torch.finfo(step.dtype).eps ** 0.4)
 
 

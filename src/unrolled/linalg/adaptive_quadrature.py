@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -125,22 +126,12 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
     Raises:
         Jump: If G jumps.
     """
-    device, dtype = scale.device, scale.dtype
 
     def at(alphas: list[float]) -> list[_Point]:
-        values, slopes = look(torch.tensor(alphas, device=device, dtype=dtype))
+        values, slopes = look(torch.tensor(alphas, device=scale.device, dtype=scale.dtype))
         return [_Point(*known) for known in zip(alphas, values.tolist(), slopes.tolist(), strict=True)]
 
-    def integrate(ends: list[tuple[_Point, _Point]], count: int) -> list[_Piece]:
-        """Integrate one piece of every example by Gauss-Legendre, and measure the error."""
-        rule = legendre_nodes(count)
-        looks = [at([a.place + node * (b.place - a.place) for a, b in ends]) for node, _ in rule]
-        made = []
-        for i, (a, b) in enumerate(ends):
-            nodes = [(points[i].place, w * (b.place - a.place)) for (_, w), points in zip(rule, looks, strict=True)]
-            total = sum(w * points[i].slope for (_, w), points in zip(nodes, looks, strict=True))
-            made.append(_Piece(a, b, nodes, total))
-        return made
+    integrate = partial(_integrate, at)
 
     def slope_of_another(b: int) -> bool:
         """Tell whether narrow pieces within the worst ones miss as much for their width: no jump or kink does."""
@@ -189,13 +180,24 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
                 if slope_of_another(b):
                     # from the beginning: the cuts were made where tangents of two functions cross
                     done[b], least[b] = [replace(finer[b], of_another=True)], math.inf
-    nodes = [[node for piece in done[b] for node in piece.nodes] for b in range(batch)]
-    rounds = max(len(n) for n in nodes)
-    padded = [n + [(0.5, 0.0)] * (rounds - len(n)) for n in nodes]
-    return [
-        (
-            torch.tensor([n[k][0] for n in padded], device=device, dtype=dtype),
-            torch.tensor([n[k][1] for n in padded], device=device, dtype=dtype),
-        )
-        for k in range(rounds)
-    ]
+    return _rounds([[node for piece in of_example for node in piece.nodes] for of_example in done], scale)
+
+
+def _integrate(
+    at: Callable[[list[float]], list[_Point]], ends: list[tuple[_Point, _Point]], count: int
+) -> list[_Piece]:
+    """Integrate one piece of every example by ``count`` nodes of Gauss-Legendre."""
+    rule = legendre_nodes(count)
+    looks = [at([a.place + node * (b.place - a.place) for a, b in ends]) for node, _ in rule]
+    made = []
+    for i, (a, b) in enumerate(ends):
+        nodes = [(points[i].place, w * (b.place - a.place)) for (_, w), points in zip(rule, looks, strict=True)]
+        total = sum(w * points[i].slope for (_, w), points in zip(nodes, looks, strict=True))
+        made.append(_Piece(a, b, nodes, total))
+    return made
+
+
+def _rounds(nodes: list[list[tuple[float, float]]], like: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Put the first nodes of all examples into one round, then the second ones; those without one have weight 0."""
+    rounds = torch.tensor([*zip_longest(*nodes, fillvalue=(0.5, 0.0))], device=like.device, dtype=like.dtype)
+    return [(each[:, 0], each[:, 1]) for each in rounds]

@@ -14,6 +14,9 @@ from unrolled.report.figure_parts import INK, SOFT, checked_limit, write_lines
 from unrolled.report.formatting import brief, clip, minus, signed, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["account_figure"]
@@ -36,35 +39,59 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
         NonFiniteError: If the account holds NaN or infinity.
     """
     require_extra("figures", "a figure")
-    from matplotlib.ticker import MaxNLocator
-
     from unrolled.report.shown_figure import ShownFigure
 
     ends = checked_limit(limit) or view.limit or 1.0
     rows = _rows(view)
-    bars = [row for row in rows if row.value is not None]
-    values = [row.value for row in rows if row.value is not None]
     head, foot = 0.9, 0.45
     body = max(rows[-1].place + 0.8 * _LINE if rows else 0.0, 1.0)
     wide, tall = 7.2, head + body + foot
     figure = ShownFigure(figsize=(wide, tall), facecolor="white")
     axes = figure.add_axes((1.7 / wide, foot / tall, (wide - 2.0) / wide, body / tall))
-    colours = [colour(value, ends) for value in values]
-    axes.barh([row.place for row in bars], values, [0.78 * row.line for row in bars], color=colours, edgecolor="none")
-    axes.axvline(0, color=SOFT, linewidth=0.6)
     axes.set_ylim(body, 0.0)
+    _draw_bars(axes, rows, ends)
+    _name_rows(axes, rows)
+    _write_values(axes, rows, ends)
+    ledger = " + ".join(f"{name} {minus(signed(value))}" for name, value in view.entries)
+    lines = (
+        (0.2, 11.0, INK, f"{clip(visible(view.target), 60)}: {minus(signed(view.output))}"),
+        (0.42, 7.5, SOFT, f"= {clip(visible(ledger), 130)}"),
+        (0.58, 7.5, SOFT, f"recurrent networks by {clip(visible(view.expansion), 40)}, all else by shares"),
+        (0.74, 7.5, SOFT, view.verdict),
+    )
+    write_lines(figure, 0.25 / wide, tall, lines)
+    return figure
+
+
+def _draw_bars(axes: Axes, rows: Sequence[_Row], ends: float) -> None:
+    """Draw the bars, with room beside them for their numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    bars = [(row.place, row.value, 0.78 * row.line) for row in rows if row.value is not None]
+    places, values, heights = zip(*bars, strict=True) if bars else ((), (), ())
+    axes.barh(places, values, heights, color=[colour(value, ends) for value in values], edgecolor="none")
+    axes.axvline(0, color=SOFT, linewidth=0.6)
     axes.spines[:].set_visible(False)
-    axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", length=2, labelsize=7.5, color=SOFT, labelcolor=SOFT)
     axes.xaxis.set_major_locator(MaxNLocator(7, symmetric=True))
     axes.set_xlabel("contribution to the output", fontsize=8, color=SOFT)
+    least, most = min((0.0, *values)), max((0.0, *values))
+    room = 0.12 * ((most - least) or ends)
+    axes.set_xlim(least - room, most + room)
+
+
+def _name_rows(axes: Axes, rows: Sequence[_Row]) -> None:
+    """Write the names of bars and of groups at the left."""
+    axes.tick_params(axis="y", length=0)
     named = [row for row in rows if row.label]
     texts = [clip(row.label, 24 if row.value is not None else 34) for row in named]
     ticks = axes.set_yticks([row.place for row in named], texts, fontsize=8)
     for tick, row in zip(ticks, named, strict=True):
         tick.label1.set(parse_math=False, color=INK if row.value is not None else SOFT)
-    span = (max(0.0, *values, 0.0) - min(0.0, *values, 0.0)) or ends
-    axes.set_xlim(min(0.0, *values, 0.0) - 0.12 * span, max(0.0, *values, 0.0) + 0.12 * span)
+
+
+def _write_values(axes: Axes, rows: Sequence[_Row], ends: float) -> None:
+    """Write the number of each bar that is high enough beside it."""
     for row in rows:
         if row.value is not None and row.line == _LINE:
             axes.annotate(
@@ -77,15 +104,6 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
                 fontsize=7.5,
                 color=SOFT,
             )
-    ledger = " + ".join(f"{name} {minus(signed(value))}" for name, value in view.entries)
-    lines = (
-        (0.2, 11.0, INK, f"{clip(visible(view.target), 60)}: {minus(signed(view.output))}"),
-        (0.42, 7.5, SOFT, f"= {clip(visible(ledger), 130)}"),
-        (0.58, 7.5, SOFT, f"recurrent networks by {clip(visible(view.expansion), 40)}, all else by shares"),
-        (0.74, 7.5, SOFT, view.verdict),
-    )
-    write_lines(figure, 0.25 / wide, tall, lines)
-    return figure
 
 
 class _Row(NamedTuple):

@@ -76,10 +76,8 @@ class HeldRunsOf:
         return HeldRun(mode, output, sources, notes)
 
     def _check_parity(self, output: Tensor, coarsest: torch.dtype) -> None:
-        """Compare a held run with the model's own output, as closely as the coarsest type of its values allows.
-
-        Whether its parts add up to the output is not refused: the account shows it as the remainder.
-        """
+        """Compare a held run with the model's own output, as closely as the coarsest type of its values allows."""
+        # whether its parts add up to the output is not refused: the account shows it as the remainder
         expected = self.expected
         precision = max(PARITY[expected.dtype], PARITY.get(coarsest, 8 * torch.finfo(coarsest).eps))
         parity = Parity.of(output.detach(), expected, precision)

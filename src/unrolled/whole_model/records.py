@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unrolled.whole_model.accounted_output import AccountedOutput
-from unrolled.whole_model.example_axis import without_example_axis
+from unrolled.whole_model.argument_parts import argument_parts
 
 __all__ = ["records_of"]
 
@@ -23,24 +23,22 @@ def records_of(account: AccountedOutput) -> list[Record]:
 
 def _of_one(one: AccountedOutput) -> Iterator[tuple[Record, float]]:
     """Give what is known of each source of one example, and its contribution."""
-    words = list(one.words[0]) if one.words else []
-    for name, part in one.texts.items():
-        values = part.reshape(-1).tolist()
-        for step, value in enumerate(values):
-            yield _record("token", name, step, words[step] if step < len(words) else None), value
-        del words[: len(values)]
-    for name, part in one.features.items():
-        own = without_example_axis(part, one.axes.get(name))
-        names = one.feature_names.get(name) or tuple(f"feature {k}" for k in range(own.shape[-1] if own.dim() else 1))
-        if own.dim() < 2:
-            for feature, value in zip(names, own.reshape(-1).tolist(), strict=True):
-                yield _record("feature", name, feature=feature), value
+    for part in argument_parts(one):
+        values = part.values
+        if part.is_text:
+            for step, value in enumerate(values.tolist()):
+                yield _record("token", part.name, step, part.words[step] if step < len(part.words) else None), value
             continue
-        rows = own.reshape(-1, own.shape[-1]).tolist()
-        labels = words if len(words) == len(rows) else [f"x{k}" for k in range(len(rows))]
+        names = part.features or tuple(f"feature {k}" for k in range(values.shape[-1] if values.dim() else 1))
+        if values.dim() < 2:
+            for feature, value in zip(names, values.reshape(-1).tolist(), strict=True):
+                yield _record("feature", part.name, feature=feature), value
+            continue
+        rows = values.reshape(-1, values.shape[-1]).tolist()
+        labels = part.words or tuple(f"x{k}" for k in range(len(rows)))
         for step, (label, row) in enumerate(zip(labels, rows, strict=True)):
             for feature, value in zip(names, row, strict=True):
-                yield _record("feature", name, step, label, feature), value
+                yield _record("feature", part.name, step, label, feature), value
     yield _record("initial state"), float(one.initial)
     for kind, named in (("bias", one.biases), ("constant", one.constants)):
         for name, value in named.items():

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from unrolled.report.account_view import AccountView, Group
 from unrolled.whole_model.accounted_output import AccountedOutput
-from unrolled.whole_model.example_axis import without_example_axis
+from unrolled.whole_model.argument_parts import argument_parts
 
 __all__ = ["view_of"]
 
@@ -14,24 +14,20 @@ __all__ = ["view_of"]
 def view_of(account: AccountedOutput, example: int) -> AccountView:
     """Collect the numbers and names of one example."""
     one = account[example]
-    words = list(account.words[example % len(account)]) if account.words else []
     groups: list[Group] = []
     by_feature: list[Group] = []
-    for name, part in one.texts.items():
-        values = part.reshape(-1).tolist()
-        label = f"tokens of {name}" if len(one.texts) > 1 else "tokens"
-        groups.append(Group(label, tuple(words[: len(values)]), tuple(values)))
-        del words[: len(values)]
-    for name, part in one.features.items():
-        own, of = without_example_axis(part, one.axes.get(name)), f" of {name}" if len(one.features) > 1 else ""
-        names = one.feature_names.get(name, ())
-        if own.dim() < 2:
-            groups.append(_numbered(f"features{of}", names, own))
-            continue
-        steps = tuple(words) if words and len(words) == own[..., 0].numel() else ()
-        groups.append(_numbered(f"steps{of}", steps, own.sum(dim=-1)))
-        if own.dim() == 2 and own.shape[1] > 1:
-            by_feature.append(_numbered(f"features{of}, all steps together", names, own.sum(dim=0), "feature "))
+    for part in argument_parts(one):
+        values, alike = part.values, one.texts if part.is_text else one.features
+        of = f" of {part.name}" if len(alike) > 1 else ""
+        if part.is_text:
+            groups.append(Group(f"tokens{of}", part.words, tuple(values.tolist())))
+        elif values.dim() < 2:
+            groups.append(_numbered(f"features{of}", part.features, values))
+        else:
+            groups.append(_numbered(f"steps{of}", part.words, values.sum(dim=-1)))
+            if values.dim() == 2 and values.shape[1] > 1:
+                name = f"features{of}, all steps together"
+                by_feature.append(_numbered(name, part.features, values.sum(dim=0), "feature "))
     return AccountView(
         target=one.target,
         expansion=one.expansion,

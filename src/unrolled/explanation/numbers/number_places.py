@@ -88,10 +88,7 @@ def _weighed(read: Tensor, inside: Tensor) -> Tensor:
 
 
 def _filled(where: Tensor) -> Tensor:
-    """Give entries that are not read, as behind a relu, the position of those beside them.
-
-    Beside one another are entries along an axis along which all that are read have the same position.
-    """
+    """Give entries that are not read, as behind a relu, the position that all read ones along an axis share."""
     for axis in range(where.dim() - 1, -1, -1):
         highest = where.amax(dim=axis, keepdim=True).expand(where.shape)
         if bool(((where == highest) | (where < 0)).all()):
@@ -100,10 +97,8 @@ def _filled(where: Tensor) -> Tensor:
 
 
 def _by_position(where: Tensor, inside: Tensor, order: Sequence[int]) -> list[Tensor] | None:
-    """Return the entries that each position of each example reads, shape (time, features), -1 where it reads none.
-
-    None if they are not as many at each position that reads some.
-    """
+    """Return the entries that each position of each example reads, -1 for none; None if they are not equally many."""
+    # each of the tensors has the shape (time, features)
     flat, (time, batch) = where.reshape(-1).cpu(), inside.shape
     entries = (flat >= 0).nonzero()[:, 0]
     counts = flat[entries].bincount(minlength=time * batch)

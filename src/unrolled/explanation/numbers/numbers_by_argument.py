@@ -44,10 +44,8 @@ def numbers_by_argument(
 
 
 def _differ_most_along(axes: tuple[int | None, int], leaf: Tensor, read: Tensor) -> bool:
-    """Tell whether different steps read different entries along the axis of steps, more so than along any other axis.
-
-    Else the sizes fit by chance, or the argument describes the sequence and no step of it.
-    """
+    """Tell whether steps read different entries along the axis of steps, more so than along any other axis."""
+    # else the sizes fit by chance, or the argument describes the sequence and no step of it
     if len(read) < 2:
         return True
     weights = torch.rand(read.shape[1:], generator=torch.Generator().manual_seed(1), device="cpu").to(read) + 0.5
@@ -67,10 +65,7 @@ def _differ_most_along(axes: tuple[int | None, int], leaf: Tensor, read: Tensor)
 
 
 def _axes(linear: LinearOutput, place: int, lengths: Sequence[int]) -> tuple[int | None, int] | None:
-    """Find the axis that counts examples, None for an argument of one example, and the axis that counts steps.
-
-    None unless exactly one pair of axes fits.
-    """
+    """Find the axes that count examples (None for one example) and steps; None unless exactly one pair fits."""
     shape, batch, time = linear.leaves[place].shape, len(lengths), max(lengths)
     steps = [axis for axis, size in enumerate(shape) if size == time]
     if batch == 1:

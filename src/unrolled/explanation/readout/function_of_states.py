@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unrolled.explanation.example_of_sequence import (
+    complete_examples,
+    example_of_sequence,
+    other_states,
+    weighed_sums,
+)
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.coarsest_type import coarsest_type, with_type_of_value
 from unrolled.held_forward.operation_mode import OperationMode
 
-__all__ = ["Run", "coarsest_on_the_way", "function_of_states", "gradients"]
+__all__ = ["Run", "coarsest_on_the_way", "complete_by_states", "function_of_states", "gradients"]
 
 Run = Callable[[tuple[Tensor, ...]], tuple[Tensor, tuple[Tensor, ...]]]
 """From the states of each direction to F of every example, and those states as leaves of the graph."""
@@ -49,6 +56,26 @@ def coarsest_on_the_way(run: Run, states: tuple[Tensor, ...]) -> torch.dtype:
     with _Types() as seen:
         run(states)
     return coarsest_type((seen.coarsest, *(each.dtype for each in states)))
+
+
+def complete_by_states(found: Tensor, run: Run, states: tuple[Tensor, ...], coarsest: torch.dtype) -> Tensor:
+    """Find the examples of sequences that are unknown, -1, by the gradients at the states and at other ones.
+
+    Raises:
+        UsageError: If an example reads the states of another, or what it reads could not be found out.
+    """
+    batch = len(found)
+    rows = [torch.arange(batch, device="cpu")] * len(states)
+
+    def examples(given: tuple[Tensor, ...]) -> Tensor:
+        value, leaves = run(given)
+        with torch.enable_grad():
+            sums = weighed_sums(value, coarsest)
+        passes = [gradients(each, leaves) for each in sums]
+        return example_of_sequence(passes, rows, batch, batch, coarsest).to(found.device)
+
+    others = (tuple(map(change, states)) for change in other_states())
+    return complete_examples(found, (examples(given) for given in chain([states], others)))
 
 
 def gradients(value: Tensor, leaves: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:

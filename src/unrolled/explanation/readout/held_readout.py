@@ -23,10 +23,10 @@ from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.errors import UnsupportedOperationError
 from unrolled.expansions.secant import Secant
+from unrolled.explanation.example_of_sequence import example_of_sequence, weighed_sums
 from unrolled.explanation.held_sum import refuse_infinite, sum_gap
 from unrolled.explanation.notes import bias_notes
-from unrolled.explanation.readout.batch_order import ambiguous_order, example_of_sequence
-from unrolled.explanation.readout.function_of_states import function_of_states
+from unrolled.explanation.readout.function_of_states import complete_by_states, function_of_states
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
@@ -93,38 +93,28 @@ class HeldReadouts:
             if part is not None and bool(part.any()):
                 held |= {row.name} if row.kind == "held" else set()
                 biases[row.name] = biases[row.name] + part if row.name in biases else part
+        coarsest = coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states)))
         return Readout(
             tuple(weights),
             logit,
             logit - from_states,
-            coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states))),
-            _order(linear, recorded, self._targets[place], states, batch),
+            coarsest,
+            _examples(linear, recorded, self._targets[place], states, coarsest).argsort(),
             (*sigmoid_note(self._are_sigmoids[place]), *bias_notes(biases, held, self._rows.tables, from_states)),
             biases,
             self._are_sigmoids[place],
         )
 
 
-def _order(
-    linear: LinearOutput, recorded: RecordedForward, target: Target, states: tuple[Tensor, ...], batch: int
+def _examples(
+    linear: LinearOutput, recorded: RecordedForward, target: Target, states: tuple[Tensor, ...], coarsest: torch.dtype
 ) -> Tensor:
-    """Return the index of the network's sequence that each example of the output reads, shape (batch,)."""
-    device = states[0].device
-    if batch == 1 or linear.axis_counts_examples:
+    """Find the example that reads each of the network's sequences, shape (batch,)."""
+    batch, device = linear.batch, states[0].device
+    if linear.axis_counts_examples:
         return torch.arange(batch, device=device)
-    known = torch.full((batch,), -1, dtype=torch.int64, device=device)
-    for place in range(len(states)):
-        if linear.gradients[place] is None:
-            continue
-        examples = linear.examples(place)
-        highest = None if examples is None else examples.amax(dim=2).amax(dim=0)
-        if examples is None or highest is None or bool(((examples >= 0) & (examples != highest[:, None])).any()):
-            raise ambiguous_order()
-        known = torch.maximum(known, highest)
-    read = known[known >= 0]
-    if len(read.unique()) < len(read):
-        raise ambiguous_order()
-    if bool((known >= 0).all()):
-        return known.argsort()
-    # no gradient arrives at some sequences, as behind a flat relu: other states tell
-    return example_of_sequence(function_of_states(recorded, target), states, batch).argsort()
+    passes = [linear.differentiate(each)[: len(states)] for each in weighed_sums(linear.output, coarsest)]
+    rows = [torch.arange(batch, device="cpu")] * len(states)
+    found = example_of_sequence(passes, rows, batch, batch, coarsest).to(device)
+    # no gradient may arrive at some sequences, as behind a flat relu
+    return complete_by_states(found, function_of_states(recorded, target), states, coarsest)

@@ -20,8 +20,13 @@ from torch import Tensor
 
 from unrolled.errors import NonFiniteError
 from unrolled.explanation.held_sum import refuse_infinite
-from unrolled.explanation.readout.batch_order import example_of_sequence
-from unrolled.explanation.readout.function_of_states import Run, coarsest_on_the_way, function_of_states, gradients
+from unrolled.explanation.readout.function_of_states import (
+    Run,
+    coarsest_on_the_way,
+    complete_by_states,
+    function_of_states,
+    gradients,
+)
 from unrolled.explanation.readout.missing_gradients import jumps, refuse_severed
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
@@ -54,7 +59,8 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
     dtype = coarsest_type((logit.dtype, coarsest_on_the_way(run, states)))
     rounding = ROUNDING * torch.finfo(dtype).eps
     refuse_severed(run, states, rounding)
-    line = _Line(run, states, example_of_sequence(run, states, batch), logit, rounding)
+    unknown = torch.full((batch,), -1, dtype=torch.int64, device=states[0].device)
+    line = _Line(run, states, complete_by_states(unknown, run, states, dtype), logit, rounding)
     notes: tuple[str, ...] = ()
     bias = line.start()
     if not torch.isfinite(bias).all():

@@ -121,11 +121,7 @@ def _run(
 
 
 def _read_of(recorded: RecordedForward, read: Readout, states: Sequence[Tensor]) -> Tensor:
-    """Return what a readout reads of held states, shape (batch,), with their graph.
-
-    Raises:
-        NoNumbersError: If they are not the recorded ones.
-    """
+    """Return what a readout reads of held states, shape (batch,), with their graph; refuse states that differ."""
     total, expected, size = (torch.zeros_like(states[0][0, :, 0]) for _ in range(3))
     for weight, state, own in zip(read.weights, states, recorded.states, strict=True):
         w, known = recorded.opened.layout.blank(weight).to(state), own.to(state)

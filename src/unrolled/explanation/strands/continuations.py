@@ -136,11 +136,9 @@ def _latest(chain: Sequence[Strand], rows: Tensor) -> Followed:
 
 
 def _bypass(start: Tensor, chain: Sequence[Strand], continued: Followed) -> Tensor | None:
-    """Find K, shape (batch, state); None if the initial state is no such mixture.
-
-    The earlier states of the chain make a part of the initial state before, and K times that of this one. Random values
-    of these states are tried twice: K must be the same.
-    """
+    """Find K, shape (batch, state); None if the initial state is no such mixture."""
+    # The earlier states of the chain make a part of the initial state before, and K times that of this one. Random
+    # values of these states are tried twice: K must be the same.
     ratio: Tensor | None = None
     for trial in range(2):
         values = [random_like(each.states, 2 * place + trial) for place, each in enumerate(chain)]

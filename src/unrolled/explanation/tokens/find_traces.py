@@ -66,10 +66,8 @@ class FoundTraces:
         return Traces((own,), self._looked_up) if own is not None and known else None
 
     def _trace(self, key: Key) -> Trace | None:
-        """Join the sources of one argument; steps that read none of it read ids that the model made, or no token.
-
-        None if a step reads a mixture of tokens.
-        """
+        """Join the sources of one argument; None if a step reads a mixture of tokens."""
+        # steps that read none of the argument read ids that the model made, or no token
         members, made, joins = self._groups[key], (None, key[1]), False
         steps = self._steps(members)
         if steps is None:

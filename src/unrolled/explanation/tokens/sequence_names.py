@@ -127,10 +127,8 @@ def _numbered(count: int, row: int, traces: Traces) -> tuple[str, ...]:
 
 
 def _order_of_steps(steps: Sequence[Sequence[int]]) -> list[int] | None:
-    """Return the place of each position of vectors among those of its sequence, in the order of the argument.
-
-    None if a position reads no vector, or if the vectors of a position stand between those of another one.
-    """
+    """Rank the positions of a sequence by where their vectors stand in the argument; None if that is no order."""
+    # it is none where a position reads no vector, or where the vectors of one stand between those of another
     if not all(steps):
         return None
     ends = sorted((min(step), max(step), t) for t, step in enumerate(steps))
@@ -143,10 +141,8 @@ def _order_of_steps(steps: Sequence[Sequence[int]]) -> list[int] | None:
 
 
 def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | None:
-    """Name the positions of a sequence by words, in the order of an argument; None if their number does not fit it.
-
-    They are as many as the tokens that the sequence reads, or as those of the part of the argument that it reads from.
-    """
+    """Name the positions of a sequence by words, in the order of an argument; None if their number does not fit it."""
+    # there is a word for each token that the sequence reads, or for each of the part of the argument that it reads from
     steps = trace.places[row]
     order = _order_of_steps(steps) if trace.ids is None else None
     if order is not None and len(order) == len(words):

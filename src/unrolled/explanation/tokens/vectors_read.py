@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.explanation.even_row import even_row
+from unrolled.held_forward.powers_of_two import base_of, digits_of
 
 __all__ = ["where_read", "with_missing"]
 
 CLOSE = 1e-2
 """How far the logarithm of a weight may be from a whole number."""
-BASE = 32
-"""Digits of a position's number: weights are at most 2 to the power of 31."""
-BASE_OF_HALF = 8
-"""The same for float16, which ends at 2 to the power of 16."""
 
 
 def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[int, Tensor | None]:
@@ -44,11 +41,7 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
     generator = torch.Generator().manual_seed(0)
     weights = torch.rand(read.shape, generator=generator, device="cpu").to(read) + 0.5
     weights = weights * inside[..., None].to(read.device)
-    base, positions = BASE_OF_HALF if read.dtype == torch.float16 else BASE, torch.arange(time * batch, device="cpu")
-    digits = [torch.zeros_like(positions)]
-    while bool(positions.any()):
-        digits.append(positions % base)
-        positions = positions // base
+    base, unweighed = base_of(read.dtype), torch.zeros(time * batch, dtype=torch.int64, device="cpu")
     gradients = [
         torch.autograd.grad(
             torch.ldexp(read * weights, each.view(time, batch, 1).to(read.device)).sum(),
@@ -56,7 +49,7 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
             allow_unused=True,
             retain_graph=True,
         )
-        for each in digits
+        for each in (unweighed, *digits_of(time * batch, base))
     ]
     of_leaves = enumerate(zip(*gradients, strict=True))
     return {k: _numbers(plain, weighed, base) for k, (plain, *weighed) in of_leaves if plain is not None}

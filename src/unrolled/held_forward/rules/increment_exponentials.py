@@ -15,11 +15,9 @@ __all__: list[str] = []
 
 
 def _exponentials(call: IncrementCall, z: Tensor, dim: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute a mean of z, the exponentials of z less it, and which entries are masked by minus infinity.
-
-    The mean moves with z, so what is added to all of z has no part in the result. Its weights are those of softmax,
-    with and without the state: a sum of the exponentials is then one or more at both ends of the line.
-    """
+    """Compute a mean of z, the exponentials of z less it, and which entries are masked by minus infinity."""
+    # The mean moves with z, so what is added to all of z has no part in the result. Its weights are those of softmax,
+    # with and without the state: a sum of the exponentials is then one or more at both ends of the line.
     base, end = call.mode.point(z)
     masked, weights = torch.isneginf(base) & torch.isneginf(end), 0.5 * (base.softmax(dim) + end.softmax(dim))
     with call.mode:

@@ -83,11 +83,9 @@ def divide(call: IncrementCall) -> Tensor:
 
 
 def _quotient(call: IncrementCall, a: Any, b: Tensor) -> Tensor:
-    """Compute q = a / b by the product rule of q b = a: Δq = (Δa - ½ (q₀ + q) Δb) / ½ (b₀ + b).
-
-    By that of a and 1 / b all would be large where the divisor is small without the state, as that of a normalisation
-    is. Where the divisor changes its sign, its mean may be zero, and 1 / b is a factor.
-    """
+    """Compute q = a / b by the product rule of q b = a: Δq = (Δa - ½ (q₀ + q) Δb) / ½ (b₀ + b)."""
+    # By that of a and 1 / b all would be large where the divisor is small without the state, as that of a normalisation
+    # is. Where the divisor changes its sign, its mean may be zero, and 1 / b is a factor.
     mode = call.mode
     (a0, a1), (b0, b1) = mode.point(a), mode.point(b)
     begin, end = a0 / b0, a1 / b1

@@ -172,10 +172,7 @@ def reproduce(
         raise UsageError("nothing to run: pass PAPER/ITEM, --all or --list")
     if gallery is not None and figures is None:
         raise UsageError(f"no folder for the figures of {gallery}: pass --figures")
-    # what a result keeps: the command without folders, which are of one machine only
-    words = [*(["--all"] if everything else items or []), "--scale", scale]
-    words += [] if vectors is None else ["--vectors", vectors]
-    command = shlex.join(["unrolled", "reproduce", *words, *([] if hours is None else ["--hours", f"{hours:g}"])])
+    command = _kept_command(["--all"] if everything else items or [], scale, vectors, hours)
     progress = _Lines(Console(stderr=True))
     if hours is not None:
         _run_queue(offered, chosen_scale, store, progress, command, data_dir, hours)
@@ -188,6 +185,14 @@ def reproduce(
         if figures is not None:
             _draw(experiment, chosen_scale, store, figures, svg)
     _write_pages(members, store, figures, write, gallery)
+
+
+def _kept_command(items: list[str], scale: str, vectors: str | None, hours: float | None) -> str:
+    """Write the command that a result keeps: without folders, which are of one machine only."""
+    words = [*items, "--scale", scale]
+    words += [] if vectors is None else ["--vectors", vectors]
+    words += [] if hours is None else ["--hours", f"{hours:g}"]
+    return shlex.join(["unrolled", "reproduce", *words])
 
 
 def _choose(members: list[Experiment], wanted: list[str]) -> list[Experiment]:

@@ -266,14 +266,12 @@ _FEW = 100  # examples
 
 
 def _sizes(corpus: Corpus[Any], metric: str) -> str:
-    """Say how many examples each split has, and what of dev and test makes the metric say less than it seems to.
-
-    Few examples, classes without any, and examples that are also in the training split; running text is not counted.
-    """
+    """Say how many examples each split has, and what of dev and test makes the metric say less than it seems to."""
+    # that is few examples, classes without any, and examples that are also in the training split
     from unrolled.lab.data.corpus import Classification, Examples
     from unrolled.lab.data.summary import name_of_examples
 
-    if not isinstance(corpus, Examples):
+    if not isinstance(corpus, Examples):  # running text
         return ""
     sizes = {name: len(getattr(corpus, name)) for name in ("train", "dev", "test")}
     listed = ", ".join(f"{size:,} for {name}" for name, size in sizes.items())

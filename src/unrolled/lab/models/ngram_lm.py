@@ -27,10 +27,8 @@ Source:
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import repeat
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from unrolled.errors import DataError, UsageError
@@ -164,74 +162,11 @@ def _make(order: int, smoothing: str, discount: float) -> Any:
     try:
         from nltk.lm import MLE
         from nltk.lm.models import InterpolatedLanguageModel
-        from nltk.lm.smoothing import KneserNey
     except ImportError:
         raise UsageError("n-gram language models need nltk; install it with: pip install 'unrolled[tasks]'") from None
-
-    class Tabulated(KneserNey):
-        """Tabulates the number of different words before each n-gram once, after the text has been counted."""
-
-        @cached_property
-        def before(self) -> dict[tuple[str, ...], Counter[str]]:
-            found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-            for length in range(2, order + 1):
-                for prefix, words in self.counts[length].items():
-                    found[prefix[1:]].update(words.keys())
-            return found
-
-        @cached_property
-        def totals(self) -> dict[tuple[str, ...], int]:
-            return {context: words.total() for context, words in self.before.items()}
-
-        def _continuation_counts(self, word: str, context: tuple[str, ...] = ()) -> tuple[int, int]:
-            return self.before[context][word], self.totals[context]
-
-    class Modified(Tabulated):
-        """Takes off a discount of its own from what was counted once, twice, and more often."""
-
-        @cached_property
-        def parts(self) -> dict[tuple[str, ...], tuple[int, float]]:
-            """The total of the counts after each context, and what is taken off them in all."""
-            return {
-                context: (sum(counts), sum(map(self._discount, counts, repeat(len(context) + 1))))
-                for context, counts in self._counts()
-            }
-
-        @cached_property
-        def discounts(self) -> dict[int, tuple[float, float, float]]:
-            """d_1, d_2 and d_3 of the k-grams of each length."""
-            seen: dict[int, Counter[int]] = defaultdict(Counter)
-            for context, counts in self._counts():
-                seen[len(context) + 1].update(counts)
-            return {length: _discounts(times, discount) for length, times in seen.items()}
-
-        def _counts(self) -> Iterator[tuple[tuple[str, ...], list[int]]]:
-            for context, words in self.counts[order].items():
-                yield context, list(words.values())
-            for context, words in self.before.items():
-                if 0 < len(context) < order - 1:
-                    yield context, list(words.values())
-
-        def _discount(self, count: int, length: int) -> float:
-            return self.discounts[length][min(count, 3) - 1] if count else 0.0
-
-        def alpha_gamma(self, word: str, context: tuple[str, ...]) -> tuple[float, float]:
-            longest = len(context) + 1 == order
-            count = self.counts[context][word] if longest else self.before[context][word]
-            total, taken = self.parts[context]
-            return (count - self._discount(count, len(context) + 1)) / total, taken / total
+    from unrolled.lab.models.kneser_ney import ModifiedKneserNey, TabulatedKneserNey
 
     if smoothing == "none":
         return MLE(order)
-    kind = Modified if smoothing == "modified kneser-ney" else Tabulated
+    kind = ModifiedKneserNey if smoothing == "modified kneser-ney" else TabulatedKneserNey
     return InterpolatedLanguageModel(kind, order, params={"discount": discount, "order": order})
-
-
-def _discounts(times: Mapping[int, int], otherwise: float) -> tuple[float, float, float]:
-    """Estimate d_1, d_2 and d_3 from the numbers of k-grams that were counted once, twice, three and four times."""
-    once, twice, thrice, four = (times.get(count, 0) for count in (1, 2, 3, 4))
-    if not (once and twice and thrice and four):
-        return otherwise, otherwise, otherwise
-    share = once / (once + 2 * twice)
-    found = 1 - 2 * share * twice / once, 2 - 3 * share * thrice / twice, 3 - 4 * share * four / thrice
-    return max(found[0], 0.0), max(found[1], 0.0), max(found[2], 0.0)

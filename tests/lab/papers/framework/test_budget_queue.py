@@ -15,6 +15,7 @@ from unrolled.lab.papers.framework.budget_queue import list_jobs, next_job, rema
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
+from watched_trials import WatchedTrials
 
 
 class Sleeps(Experiment):
@@ -68,17 +69,6 @@ class Nowhere(Sleeps):
     scales = ("smoke",)
 
 
-class Watching:
-    def __init__(self):
-        self.seen, self.said = [], []
-
-    def trial(self, trial, number, total, found):
-        self.seen.append((trial.label, number, total, found))
-
-    def say(self, line):
-        self.said.append(line)
-
-
 @pytest.fixture
 def store(tmp_path):
     return ResultStore(tmp_path / "results")
@@ -86,7 +76,7 @@ def store(tmp_path):
 
 def go(experiment, store, hours, watching=None, **more):
     return run_queue(
-        [experiment, Nowhere()], "day", store, hours=hours, command="c", progress=watching or Watching(), **more
+        [experiment, Nowhere()], "day", store, hours=hours, command="c", progress=watching or WatchedTrials(), **more
     )
 
 
@@ -107,7 +97,7 @@ def test_a_trial_that_ends_in_time_is_chosen_before_one_that_does_not(store):
 
 
 def test_all_are_run_where_there_is_time_and_each_once(store):
-    experiment, watching = Sleeps(), Watching()
+    experiment, watching = Sleeps(), WatchedTrials()
     assert go(experiment, store, 9.0, watching) == 6
     assert sorted(experiment.ran) == sorted(trial.label for trial in experiment.trials("day"))
     assert watching.seen[0] == ("c, seed 0", 1, 6, False)
@@ -124,7 +114,7 @@ def test_it_begins_none_when_the_time_is_up(store):
 
 
 def test_the_trial_under_way_is_stopped_in_time_and_goes_on_the_next(store):
-    slow, watching = Sleeps(seconds=60.0), Watching()
+    slow, watching = Sleeps(seconds=60.0), WatchedTrials()
     began = time.monotonic()
     assert go(slow, store, 0.5 / 3600, watching) == 0
     assert time.monotonic() - began < 10
@@ -164,7 +154,7 @@ def test_the_advice_of_a_training_within_a_trial_is_replaced_by_that_of_the_tria
 def test_a_table_says_what_is_left(store):
     go(Sleeps(), store, 0.0)
     experiment = Sleeps()
-    run_queue([experiment], "day", store, hours=9.0, command="c", progress=Watching())
+    run_queue([experiment], "day", store, hours=9.0, command="c", progress=WatchedTrials())
     path = store.path(experiment.name)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(each for each in lines if not re.search('"(a, seed 1|b, seed 0)"', each)))
@@ -180,7 +170,7 @@ def test_a_trial_without_its_data_is_left_out_and_the_others_run(store):
     class Another(Sleeps):
         name = "waiting/another"
 
-    watching, others = Watching(), Another()
+    watching, others = WatchedTrials(), Another()
     ended = run_queue([find_nothing(store), others], "day", store, hours=9.0, command="c", progress=watching)
     assert ended == len(others.ran) == 6
     left_out = [line for line in watching.said if line.startswith("left out: ")]

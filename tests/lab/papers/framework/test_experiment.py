@@ -15,23 +15,13 @@ from unrolled.lab.papers.framework.findings import current_findings, fingerprint
 from unrolled.lab.papers.framework.runner import collect, run_experiment
 from unrolled.lab.papers.framework.table import Number, Table, cell
 from unrolled.lab.papers.framework.verdict import Comparison, compare, headline, verdict
-
-
-class Watching:
-    def __init__(self):
-        self.seen, self.said = [], []
-
-    def trial(self, trial, number, total, found):
-        self.seen.append((trial.label, number, total, found))
-
-    def say(self, line):
-        self.said.append(line)
+from watched_trials import WatchedTrials
 
 
 def test_an_experiment_that_was_stopped_goes_on_where_it_was(store, arithmetic):
     with pytest.raises(RuntimeError, match="stopped"):
         run_experiment(arithmetic.Squares(broken=True), "smoke", store, command="c")
-    again, watching = arithmetic.Squares(), Watching()
+    again, watching = arithmetic.Squares(), WatchedTrials()
     results = run_experiment(again, "smoke", store, command="c", progress=watching)
     assert again.ran == [3]
     assert watching.seen == [("n=1", 1, 3, True), ("n=2", 2, 3, True), ("n=3", 3, 3, False)]

@@ -66,10 +66,8 @@ def judge_first(
 
 
 def _known(reading: Reading, names: Sequence[str]) -> set[str]:
-    """Return the names of columns that the user gave, and those of the training, in lower case.
-
-    A number that the user gave is a name only where all columns have numbers for names, as pandas writes them.
-    """
+    """Return the names of columns that the user gave, and those of the training, in lower case."""
+    # a number that the user gave is a name only where all columns have numbers for names, as pandas writes them
     numbered = all(name.isdecimal() for name in names)
     given = {name.lower() for name in (reading.text_column, reading.label_column) if name is not None}
     trained = {name.lower() for name in (reading.trained_text, reading.trained_label) if name is not None}

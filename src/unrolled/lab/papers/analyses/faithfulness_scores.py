@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from unrolled.lab.papers.framework.bootstrap import interval
-from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.framework.experiment import Result, where
 from unrolled.lab.papers.framework.table import MISSING
 
 if TYPE_CHECKING:
@@ -25,8 +25,12 @@ _DRAWS = 1000
 
 Difference = tuple[float, float, float]
 """A mean and the ends of its interval."""
-Apart = tuple[str, torch.Tensor]
-"""Whose texts they are, and the difference of two methods on each of them."""
+Texts = tuple[str, int]
+"""A corpus, and the number of words at which its texts are cut: networks that have both explain the same texts."""
+Apart = tuple[Texts, torch.Tensor]
+"""Some texts, and the difference of two methods on each of them."""
+_SAME_TEXTS = {"sst2-sentences": "sst2"}
+"""Corpora that differ from another one in their training texts only."""
 
 
 def networks_of(results: Sequence[Result]) -> list[str]:
@@ -38,10 +42,8 @@ def by_seed(results: Sequence[Result], network: str, method: str, split: str = "
     """Give the measures of a method on a network by the seed of its training."""
     return {
         result.trial.settings["seed"]: result["methods"][method]
-        for result in results
-        if result.trial.settings["network"] == network
-        and result.trial.settings["split"] == split
-        and method in result["methods"]
+        for result in where(results, network=network, split=split)
+        if method in result["methods"]
     }
 
 
@@ -61,14 +63,11 @@ def _average(found: Sequence[Mapping[str, Any]]) -> torch.Tensor:
     return torch.tensor([each["scores"] for each in found], dtype=torch.float64).mean(dim=0) / 1000
 
 
-def _texts_of(results: Sequence[Result], network: str) -> str:
-    """Name the texts of a network; sentences alone and sentences with phrases have the same dev and test part."""
-    (trained,) = {
-        (each.trial.settings["trained"]["data"], each.trial.settings["trained"]["words"])
-        for each in results
-        if each.trial.settings["network"] == network
-    }
-    return f"{trained[0].removesuffix('-sentences')}, {trained[1]} words"
+def _explained_texts(results: Sequence[Result], network: str) -> Texts:
+    """Find which texts a network explains; all of its results are of the same ones."""
+    trained = (result.trial.settings["trained"] for result in where(results, network=network))
+    (texts,) = {(_SAME_TEXTS.get(each["data"], each["data"]), each["words"]) for each in trained}
+    return texts
 
 
 def _apart(results: Sequence[Result], network: str, one: str, other: str, split: str = "test") -> Apart | None:
@@ -79,7 +78,7 @@ def _apart(results: Sequence[Result], network: str, one: str, other: str, split:
         return None
     ours, theirs = (_average([found[seed] for seed in seeds]) for found in (first, second))
     count = min(len(ours), len(theirs))
-    return _texts_of(results, network), ours[:count] - theirs[:count]
+    return _explained_texts(results, network), ours[:count] - theirs[:count]
 
 
 def _resample(apart: Sequence[Apart]) -> Difference:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -28,6 +28,7 @@ __all__ = [
     "PAPER_COUNTS",
     "PolarAdjectives",
     "adjective_polarities",
+    "corpus_with_adjectives",
     "polar_adjectives",
     "rating_signs",
     "sst2_adjectives",
@@ -101,6 +102,17 @@ def rating_signs(examples: Iterable[RatedText]) -> Iterator[Example]:
 def sst2_adjectives(folder: Path | None) -> PolarAdjectives:
     """Find those of all phrases of SST-2: 247 positive and 217 negative ones, where the paper has 73 and 47."""
     return polar_adjectives(load_cached("sst2", Classification, folder).train)
+
+
+def corpus_with_adjectives(
+    folder: Path | None, made_up: Callable[[], Classification] | None, ratio: float
+) -> tuple[Classification, PolarAdjectives]:
+    """Read SST-2 and its adjectives; or make a corpus up, and find those of its training texts by ``ratio``."""
+    if made_up is None:
+        adjectives = sst2_adjectives(folder)
+        return load_cached("sst2", Classification, folder), adjectives
+    corpus = made_up()
+    return corpus, polar_adjectives(corpus.train, ratio)
 
 
 @lru_cache(maxsize=1)

@@ -176,8 +176,11 @@ def draw_box_pairs(panel: Axes, pair: Sequence[Mapping[int, Sequence[float]]]) -
 
 
 def seed_captions(figures: Iterable[str], what: str, results: Sequence[Result]) -> dict[str, str]:
-    """Say below each figure that its boxes, maps or scores, whatever ``what`` is, are those of the first result."""
-    return {name: f"the {what} are those of seed {each.trial.seed}." for name in figures for each in results[:1]}
+    """Make the caption of figures that show one result, the first: it says whose boxes, maps or scores they are.
+
+    ``what`` is that word. Without results there are no captions.
+    """
+    return dict.fromkeys(figures, f"the {what} are those of seed {results[0].trial.seed}.") if results else {}
 
 
 def write_seeds(panels: Sequence[Axes], results: Sequence[Result], of: str = "") -> None:

@@ -20,17 +20,14 @@ from itertools import product
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from unrolled.lab.data.corpus import Classification
 from unrolled.lab.papers.analyses.polar_adjectives import (
     PAPER_ADJECTIVES,
     PAPER_COUNTS,
     PolarAdjectives,
-    polar_adjectives,
-    sst2_adjectives,
+    corpus_with_adjectives,
 )
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -133,12 +130,8 @@ class Negation(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score adjectives."""
         chosen = trial.settings
-        if chosen["data"] == "sst2":
-            adjectives = sst2_adjectives(setup.data)
-            corpus = load_cached("sst2", Classification, setup.data)
-        else:
-            corpus = negation((96, 16, 16))
-            adjectives = polar_adjectives(corpus.train, _RATIO)
+        made_up = None if chosen["data"] == "sst2" else partial(negation, (96, 16, 16))
+        corpus, adjectives = corpus_with_adjectives(setup.data, made_up, _RATIO)
         run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         by_context = chosen["name"] in _BY_CONTEXT
         found: dict[str, Any] = {}

@@ -123,7 +123,7 @@ _SLOW = ("sampling", "many points")
 _DRAWN = (_IG, "DeepLift", "LRP", "occlusion by <unk>", "shares", "operating")
 """Not ``gates``, which is so far below the others that these could not be told apart."""
 _LONG = 100
-"""Of texts of more words half as many are explained."""
+"""Number of words of texts of which half as many are explained if they have more."""
 
 _CAPTION = (
     "a point is the mean difference over a network's test texts, averaged over its trainings; its bar is the 95% "
@@ -153,8 +153,7 @@ class Faithfulness(Experiment):
         parts += [(seed, networks[:_COMPARED], first) for seed in _FURTHER_SEEDS[scale]]
         for seed, part, plan in parts:
             for network, (family, split) in product(part, plan):
-                count = choice if split == "dev" else slow if family in _SLOW else texts
-                count = math.ceil(count / 2) if KINDS[network]["words"] > _LONG else count
+                count = _fewer_if_long(choice if split == "dev" else slow if family in _SLOW else texts, network)
                 methods = [method for method in _FAMILIES[family] if split == "test" or method in _CANDIDATES]
                 settings = {
                     "network": network, "trained": dict(KINDS[network]), "family": family, "methods": methods,
@@ -227,6 +226,11 @@ def _of(results: Sequence[Result], *families: str) -> list[Result]:
     return [result for result in results if result.trial.settings["family"] in families]
 
 
+def _fewer_if_long(count: int, network: str) -> int:
+    """Halve a number of texts, rounded up, for a network of long ones."""
+    return math.ceil(count / 2) if KINDS[network]["words"] > _LONG else count
+
+
 def _further_trials(scale: Scale) -> list[Trial]:
     """List the trials of the families that were added later."""
     made_up = tuple(SMOKE_NETWORKS)
@@ -236,8 +240,8 @@ def _further_trials(scale: Scale) -> list[Trial]:
     plan += [("sizes", "test", each) for each in sized if each not in expanded]
     trials = []
     for family, split, network in plan:
-        count = _SIZES[scale]["choice" if split == "dev" else "slow" if family == "sizes" else "texts"]
-        count = math.ceil(count / 2) if KINDS[network]["words"] > _LONG else count
+        of_split = "choice" if split == "dev" else "slow" if family == "sizes" else "texts"
+        count = _fewer_if_long(_SIZES[scale][of_split], network)
         methods = [method for method in _FURTHER[family] if split == "test" or method in _EXACT]
         settings = {
             "network": network, "trained": dict(KINDS[network]), "family": family, "methods": methods, "split": split,

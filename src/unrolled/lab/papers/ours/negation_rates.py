@@ -28,11 +28,10 @@ import torch
 from torch import Tensor
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.papers.analyses.polar_adjectives import polar_adjectives, rating_signs, sst2_adjectives
+from unrolled.lab.papers.analyses.polar_adjectives import corpus_with_adjectives, rating_signs
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.bootstrap import interval
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -123,12 +122,8 @@ class NegationRates(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, or load the shared network, and score adjectives."""
         chosen = trial.settings
-        if chosen["data"] == "sst2":
-            adjectives = sst2_adjectives(setup.data)
-            corpus = load_cached("sst2", Classification, setup.data)
-        else:
-            corpus = _made_up()
-            adjectives = polar_adjectives(corpus.train, _RATIO)
+        made_up = None if chosen["data"] == "sst2" else _made_up
+        corpus, adjectives = corpus_with_adjectives(setup.data, made_up, _RATIO)
         run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         sign = torch.tensor([1.0] * len(adjectives.positive) + [-1.0] * len(adjectives.negative))
         found = {}
