@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from unrolled.errors import UsageError
+import unrolled
+from unrolled.errors import NonFiniteError, UsageError
 from unrolled.explanation.example_of_sequence import complete_examples, example_of_sequence, weighed_sums
 
 
@@ -51,9 +52,66 @@ def test_a_sequence_that_two_examples_read_is_refused(share, reader):
     assert found_of(sums + 1e-12 * other * sums[1], states).tolist() == [0, 1, 2]  # rounding is not a share
 
 
+@pytest.mark.parametrize("first", [2.0, 0.5, 6.0])
+def test_readers_whose_weights_make_that_of_a_third_are_refused(first):
+    """With weights 1, 2 and 4 of examples 0, 1 and 2, (2 · 1 + 1 · 4) / 3 is the weight of example 1."""
+    sums = (states := states_of(4)).tanh().sum(dim=(0, 2))
+    output = torch.stack((sums[0] + first * sums[3], sums[1], sums[2] + sums[3]))
+    with pytest.raises(UsageError, match="depends on the states of another"):
+        found_of(output, states)
+
+
+@pytest.mark.parametrize("lost", [0.0, 1e-200, float("nan"), float("inf")])
+def test_a_gradient_that_is_too_small_or_no_number_tells_nothing_of_its_sequence(lost):
+    states = states_of(3)
+    factors = torch.tensor([1.0, lost, 1.0], dtype=torch.float64)
+    assert found_of((factors * states.tanh().sum(dim=(0, 2)))[[2, 0, 1]], states).tolist() == [1, -1, 0]
+
+
+def test_gradients_of_few_digits_are_no_readers_of_two():
+    """Numbers below 1e-38 have fewer digits in float32; times a weight of 2³¹ they have all of them."""
+    states = states_of(33, torch.float32)
+    found = found_of(1e-41 * states.tanh().sum(dim=(0, 2)), states)
+    assert bool(((found == torch.arange(33)) | (found == -1)).all())
+
+
+def test_gradients_that_weights_make_infinite_are_called_that():
+    states = states_of(9, torch.float16)
+    with pytest.raises(NonFiniteError, match=r"too large for torch\.float16"):
+        found_of(1000 * states.tanh().sum(dim=(0, 2)), states)
+    assert found_of(100 * states.tanh().sum(dim=(0, 2)), states).tolist() == list(range(9))
+
+
+class Rooted(nn.Module):
+    """Its readout has no finite gradient; a number taken out makes it a ray."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.head = nn.Embedding(9, 4), nn.GRU(4, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        states = self.rnn(self.embed(ids))[0][:, -1]
+        return self.head(states + (0 * states.relu()).sqrt() + 0 * states.max().item())
+
+
+def test_a_batch_without_finite_gradients_is_refused_as_one_example_is():
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6], [3, 4, 1]])
+    for given in (ids, ids[:1]):
+        with pytest.raises(NonFiniteError, match="a gradient between zero states and the network's own is NaN"):
+            unrolled.explain_batch(Rooted(), given, target=1)
+
+
+def test_other_states_that_contradict_each_other_tell_nothing():
+    unknown, first = torch.tensor([-1, -1, -1]), torch.tensor([1, 0, -1])
+    with pytest.raises(UsageError, match="the states decide in which order"):
+        complete_examples(unknown, iter([first, torch.tensor([0, 1, 2])]))
+    assert complete_examples(unknown, iter([first, torch.tensor([1, 0, 2])])).tolist() == [1, 0, 2]  # they agree
+
+
 def test_other_states_tell_the_examples_of_sequences_that_no_gradient_reaches():
     unknown = torch.tensor([1, -1, -1])
-    assert complete_examples(unknown, iter([torch.tensor([-1, -1, 2]), torch.tensor([0, 0, 0])])).tolist() == [1, 0, 2]
+    assert complete_examples(unknown, iter([torch.tensor([-1, -1, 2]), torch.tensor([1, 0, 2])])).tolist() == [1, 0, 2]
     assert complete_examples(torch.tensor([1, 0, -1]), iter([])).tolist() == [1, 0, 2]  # the one that is left over
     assert complete_examples(torch.tensor([0, -1, -1]), iter([])).tolist() == [0, 1, 2]  # nothing has moved
     with pytest.raises(UsageError, match=r"which states examples \[0, 2\] are read from could not be found out"):

@@ -25,7 +25,6 @@ SEEN = {
     "kinks": (kinks, kink_slopes),
 }
 UNSEEN = {
-    "none": lambda a: torch.zeros_like(a),
     "smooth": lambda a: torch.sin(2 * a),
     "after a third": lambda a: (3 * a - 1).clamp_min(0),
 }
@@ -64,6 +63,22 @@ def test_steps_are_no_slope_of_another_function(steps):
         averaged(lambda a: a + torch.floor(steps * a + 0.3), torch.ones_like)
 
 
-def test_a_jump_beside_what_is_unseen_is_found():
+@pytest.mark.parametrize("size", [0.1, 1.0, -1.0])
+@pytest.mark.parametrize("unseen", ["smooth", "after a third"])
+def test_a_jump_beside_what_is_unseen_is_found(size, unseen):
     with pytest.raises(Jump):
-        averaged(lambda a: a + torch.sin(2 * a) + (a > 0.4), torch.ones_like)
+        averaged(lambda a: a + UNSEEN[unseen](a) + size * (a > 0.41), torch.ones_like)
+
+
+@pytest.mark.parametrize("steepness", [1e2, 1e4, 1e6])
+def test_a_steep_rise_beside_what_is_unseen_is_averaged(steepness):
+    """The slope is zero at every node of the first cuts: only the values tell where it is not."""
+
+    def value(a):
+        return torch.sigmoid(steepness * (a - 0.37))
+
+    def slope(a):
+        return steepness * value(a) * (1 - value(a))
+
+    total, _ = averaged(lambda a: value(a) + torch.sin(2 * a), slope)
+    assert total == pytest.approx(1.0, abs=1e-8)

@@ -1,4 +1,4 @@
-"""A batch of no examples, and texts of no tokens, are refused in one line by every call."""
+"""A batch of no examples, and texts of no tokens, are refused in one line; steps of no features are accounted for."""
 
 from __future__ import annotations
 
@@ -51,4 +51,24 @@ def test_an_empty_argument_that_the_model_can_do_without_is_none_of_these():
             return self.head(x) + more.sum()
 
     found = unrolled.account(Optional().double(), torch.randn(2, 3).double(), torch.zeros(0).double(), target=1)
+    assert found.closes
+
+
+class WithExtraFeatures(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rnn, self.head = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, numbers, extra):
+        return self.head(self.rnn(torch.cat((numbers, extra), dim=-1))[0][:, -1])
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_an_argument_of_steps_without_features_is_shown_and_has_no_records(batch):
+    model, numbers = WithExtraFeatures(), torch.randn(batch, 5, 3)
+    found = unrolled.account(model, numbers, torch.zeros(batch, 5, 0), target=1)
+    assert "steps of 0" in str(found)
+    of_features = [record for record in found.to_records() if record["kind"] == "feature"]
+    assert len(of_features) == batch * 5 * 3
     assert found.closes

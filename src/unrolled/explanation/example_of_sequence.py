@@ -2,7 +2,8 @@
 
 A model may sort its batch by length, or read several sequences for an example. Where the examples of the output are
 weighed, the gradient of a sequence is as many times as large as the weight of the example that reads it. Weights are
-powers of two, by the digits of the examples' numbers.
+powers of two, by the digits of the examples' numbers. Two readers may make a third one's weight, as ⅔ · 1 + ⅓ · 4 = 2:
+weights that are drawn check what the digits say.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unrolled.errors import UsageError
-from unrolled.held_forward.powers_of_two import base_of, digits_of
+from unrolled.errors import NonFiniteError, UsageError
+from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents
 
 __all__ = ["complete_examples", "example_of_sequence", "other_states", "weighed_sums"]
 
 Parts = Sequence[Tensor | None]
 """Gradients by parts of the states, each (time, sequences of the part, state); None where no gradient arrives."""
 
-OF_ANOTHER = {torch.float64: 1e-16, torch.float32: 1e-8, torch.bfloat16: 2.5e-3, torch.float16: 1e-4}
-"""The square of the share of another example from which on a sequence serves both, by the type of the gradients."""
+OF_ANOTHER = {torch.float64: 1e-8, torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 1e-2}
+"""The share of another example from which on a sequence serves both, by the type of the gradients."""
+LEAST = 1e-150
+"""Gradients below this have no square in float64."""
 MULTIPLES = (0.5, 0.0625, -1.0)
 """Multiples of the states that are tried first: a relu may be flat at the states."""
 RANDOM = 8
@@ -30,21 +33,21 @@ RANDOM = 8
 
 
 def weighed_sums(output: Tensor, coarsest: torch.dtype) -> list[Tensor]:
-    """Sum the examples of an output: as they are, then with the weights of each digit of their numbers.
+    """Sum the examples of an output: as they are, with the weights of each digit of their numbers, with drawn ones.
 
     Args:
-        output: Shape (examples,), with its graph.
+        output: Shape (examples,), with its graph. One example is summed once, as it needs no weights.
         coarsest: The type of least precision that the gradients pass through.
     """
     ones = torch.ones_like(output)
-    digits = digits_of(len(output), base_of(coarsest))
-    return [output.sum(), *((torch.ldexp(ones, each.to(output.device)) * output).sum() for each in digits)]
+    exponents = _exponents(len(output), base_of(coarsest))
+    return [output.sum(), *((torch.ldexp(ones, each.to(output.device)) * output).sum() for each in exponents)]
 
 
 def example_of_sequence(
     passes: Sequence[Parts], rows: Sequence[Tensor], sequences: int, examples: int, coarsest: torch.dtype
 ) -> Tensor:
-    """Find the example that reads each sequence, -1 for none, shape (sequences,), on the CPU.
+    """Find the example that reads each sequence, -1 where no gradient tells, shape (sequences,), on the CPU.
 
     Args:
         passes: The gradients of each of :func:`weighed_sums`.
@@ -55,6 +58,7 @@ def example_of_sequence(
 
     Raises:
         UsageError: If one sequence serves several examples.
+        NonFiniteError: If gradients are too large to be weighed.
     """
 
     def products(one: Parts, other: Parts) -> Tensor:
@@ -64,24 +68,37 @@ def example_of_sequence(
                 total.index_add_(0, own.cpu(), (a.detach().double() * b.detach().double()).sum(dim=(0, 2)).cpu())
         return total
 
-    plain, *weighed = passes
-    base, square = base_of(coarsest), products(plain, plain)
-    found = torch.where(square > 0, 0, -1)
-    for place, each in enumerate(weighed):
-        digit = torch.where(square > 0, products(plain, each) / square, 1.0).clamp_min(1.0).log2().round()
-        times = torch.exp2(digit)
+    def check(weighed: Parts, times: Tensor) -> None:
         off = [
             None
             if a is None or b is None
             else b.detach().double() - times[own.cpu()].to(b.device)[:, None] * a.detach()
-            for a, b, own in zip(plain, each, rows, strict=True)
+            for a, b, own in zip(plain, weighed, rows, strict=True)
         ]
-        largest = torch.maximum(products(each, each), square)
-        if not bool((products(off, off) <= OF_ANOTHER[coarsest] * largest).all()):
+        size, gap = products(weighed, weighed).sqrt(), products(off, off).sqrt()
+        if bool((finite & ~size.isfinite()).any()):
+            raise NonFiniteError(f"gradients are too large for {coarsest}; explain the examples one at a time")
+        # what has lost its digits, being so small, may be anything up to the largest weight
+        allowed = torch.where(read, OF_ANOTHER[coarsest] * torch.maximum(size, own_size), 2.0**base * own_size + least)
+        if bool((finite & (gap > allowed)).any()):
             raise _depend_on_another()
-        found += torch.where(square > 0, digit.long() * base**place, 0)
+
+    plain, *others = passes
+    base, kind = base_of(coarsest), torch.finfo(coarsest)
+    least = max(kind.smallest_normal * kind.eps / OF_ANOTHER[coarsest], LEAST)
+    own_size = products(plain, plain).sqrt()
+    finite = own_size.isfinite()
+    read = finite & (own_size > least)
+    found = torch.where(read, 0, -1)
+    digits, drawn = others[:-1], others[-1:]
+    for place, weighed in enumerate(digits):
+        power = torch.where(read, products(plain, weighed) / own_size.square(), 1.0).clamp_min(1.0).log2().round()
+        check(weighed, power.exp2())
+        found += torch.where(read, power.long() * base**place, 0)
     if bool((found >= examples).any()):
         raise _depend_on_another()
+    for weighed in drawn:
+        check(weighed, drawn_exponents(examples, base)[found.clamp_min(0)].double().exp2())
     return found
 
 
@@ -95,7 +112,7 @@ def complete_examples(found: Tensor, probes: Iterator[Tensor]) -> Tensor:
         probes: What other states of the network tell, in the same form.
 
     Raises:
-        UsageError: If more than one sequence is left over, or one example reads two.
+        UsageError: If more than one sequence is left over, one example reads two, or the states change the order.
     """
     if len(found) == 1:
         return torch.zeros_like(found)
@@ -103,6 +120,11 @@ def complete_examples(found: Tensor, probes: Iterator[Tensor]) -> Tensor:
         other = next(probes, None)
         if other is None:
             break
+        if bool(((found >= 0) & (other >= 0) & (found != other)).any()):
+            raise UsageError(
+                "the states decide in which order the model puts its batch, so other states do not tell which sequence "
+                "each example reads where no gradient arrives; explain them one at a time"
+            )
         found = torch.where(found < 0, other, found)
     known, straight = found >= 0, torch.arange(len(found), device=found.device)
     if len(found[known].unique()) < int(known.sum()):
@@ -129,6 +151,12 @@ def other_states() -> Iterator[Callable[[Tensor], Tensor]]:
         return numbers.to(states) * states.abs().amax()
 
     yield from [drawn] * RANDOM
+
+
+def _exponents(examples: int, base: int) -> list[Tensor]:
+    """Return the exponents of the weights; none for one example."""
+    digits = digits_of(examples, base)
+    return [*digits, drawn_exponents(examples, base)] if digits else []
 
 
 def _depend_on_another() -> UsageError:

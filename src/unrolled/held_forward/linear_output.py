@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.memory_layout import without_repeats
-from unrolled.held_forward.powers_of_two import base_of, digits_of
+from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents
 from unrolled.held_forward.rows import Row
 
 __all__ = ["LinearOutput"]
@@ -68,9 +68,9 @@ class LinearOutput:
     @cached_property
     def _exponents(self) -> list[Tensor]:
         """Exponents for every example: the digits of its number, then drawn ones that check what the digits say."""
-        base, generator = base_of(self.output.dtype), torch.Generator().manual_seed(0)
-        drawn = torch.randint(base, (self.batch,), generator=generator, device="cpu")
-        return [each.to(self.output.device) for each in (*digits_of(self.batch, base), drawn)]
+        base = base_of(self.output.dtype)
+        exponents = (*digits_of(self.batch, base), drawn_exponents(self.batch, base))
+        return [each.to(self.output.device) for each in exponents]
 
     @cached_property
     def _weighed(self) -> list[tuple[Tensor | None, ...]]:

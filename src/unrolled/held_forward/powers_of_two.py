@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["base_of", "digits_of"]
+__all__ = ["base_of", "digits_of", "drawn_exponents"]
 
 _BASE = 32
 """Digits of a number: weights are at most 2 to the power of 31."""
@@ -26,3 +26,8 @@ def digits_of(count: int, base: int) -> list[Tensor]:
         found.append(numbers % base)
         numbers = numbers // base
     return found
+
+
+def drawn_exponents(count: int, base: int) -> Tensor:
+    """Return a random exponent for each number below ``count``: what digits say of a single reader holds for it too."""
+    return torch.randint(base, (count,), generator=torch.Generator().manual_seed(0), device="cpu")

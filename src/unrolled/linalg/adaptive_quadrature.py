@@ -5,7 +5,8 @@ large error are cut, each example in its own places: where the tangents at its e
 hits a kink of a piecewise linear function exactly), else in the middle. Cutting does not reduce the rounding of G: an
 example is done when its error is near the bound and several cuts have not reduced it. Nor does it help where G' is the
 slope of another function than G, as the gradient of a model is that makes a constant of a part of G: the error of a
-piece is then what a cut changes, as if the integral were not known.
+piece is then what a cut changes, as if the integral were not known. G still tells of a jump, or of a rise between two
+nodes: there one half of a piece lacks much more of the rise of G than the other.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ ALIKE, PROBED, PROBE = 4.0, 3, 1 / 32
 """G' is that of another function if each of PROBED pieces, and a PROBE of each, misses alike for its width."""
 TRUSTED = 0.25
 """What a cut changes says nothing of a wider piece: a kink may stand between two nodes of it and of its half."""
+UNEVEN = 1e-2
+"""Halves lack different rises if they differ by this share of all that is lacking: smooth ones do not, once narrow."""
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor]]
 """α of each example, shape (batch,) -> G(α) and G'(α), each shape (batch,)."""
@@ -69,9 +72,9 @@ class _Piece:
     total: float
     """The integral of the slope."""
     change: float = math.inf
-    """By how much the integral changed at the cut that made this piece, half of it for each half."""
-    of_another: bool = False
-    """Whether the slope is that of another function, so that G says nothing of the error."""
+    """By how much the cut that made this piece changed the integral, or the halves lack different rises; half of it."""
+    lacking: float = 0.0
+    """What the slope lacks of the rise of G from 0 to 1 if it is that of another function; else zero."""
 
     @property
     def width(self) -> float:
@@ -86,15 +89,23 @@ class _Piece:
     def error(self) -> float:
         return self.change if self.of_another else abs(self.missed)
 
+    @property
+    def of_another(self) -> bool:
+        """Whether the slope is that of another function, so that what is missed is no error."""
+        return self.lacking > 0
+
     def misses_as(self, other: _Piece) -> bool:
         """Whether it lacks as much for its width as another piece, about."""
         here, there = self.missed * other.width, other.missed * self.width
         return here * there > 0 and abs(there) / ALIKE <= abs(here) <= ALIKE * abs(there)
 
     def halved(self, left: _Piece, right: _Piece) -> tuple[_Piece, _Piece]:
-        """Return the halves with what the cut changed."""
+        """Return the halves with what the cut changed, and with how unevenly they miss."""
         change = 0.5 * abs(left.total + right.total - self.total) if self.width <= TRUSTED else math.inf
-        known = partial(replace, change=change, of_another=self.of_another)
+        uneven = 0.5 * abs(left.missed - right.missed)
+        if self.of_another and uneven > UNEVEN * self.lacking:
+            change = max(change, uneven)
+        known = partial(replace, change=change, lacking=self.lacking)
         return known(left), known(right)
 
     def cut(self) -> float:
@@ -163,8 +174,7 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
         worst = {b: max(done[b], key=lambda piece: piece.error) for b in wrong}
         for b, piece in worst.items():
             rise = abs(whole[b][1].value - whole[b][0].value)
-            jump = not piece.of_another and piece.error > LARGE * rise + 1e3 * allowed[b]
-            if jump and piece.width < NARROW:
+            if piece.width < NARROW and piece.error > LARGE * rise + 1e3 * allowed[b]:
                 raise Jump(piece.start.place)
         middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
         # examples that are done are evaluated as well; their result is not used
@@ -179,7 +189,8 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
                 even[b] = 0
                 if slope_of_another(b):
                     # from the beginning: the cuts were made where tangents of two functions cross
-                    done[b], least[b] = [replace(finer[b], of_another=True)], math.inf
+                    lacking = sum(abs(each.missed) for each in done[b])
+                    done[b], least[b] = [replace(finer[b], lacking=lacking)], math.inf
     return _rounds([[node for piece in of_example for node in piece.nodes] for of_example in done], scale)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from torch import Tensor
 
@@ -36,5 +37,5 @@ def argument_parts(one: AccountedOutput) -> Iterator[ArgumentPart]:
         words = words[len(values) :]
     for name, part in one.features.items():
         values = without_example_axis(part, one.axes.get(name))
-        steps = values[..., 0].numel() if values.dim() > 1 else 0
+        steps = prod(values.shape[:-1]) if values.dim() > 1 else 0
         yield ArgumentPart(name, False, values, words if len(words) == steps else (), one.feature_names.get(name, ()))

@@ -271,13 +271,14 @@ def _order(examples: Tensor) -> Tensor | None:
     Args:
         examples: The examples that the entries of each row serve, shape (batch, entries); -1 for none.
     """
-    batch = len(examples)
+    rows = torch.arange(len(examples), device=examples.device)
+    if not examples.numel():
+        return rows
     highest = examples.amax(dim=1)
     same = (examples == highest[:, None]) | (examples < 0)
     known = highest >= 0
     if not bool(same.all()) or len(highest[known].unique()) < int(known.sum()):
         return None
-    rows = torch.arange(batch, device=examples.device)
     if torch.equal(highest[known], rows[known]):
         return rows
     order = torch.full_like(rows, -1)

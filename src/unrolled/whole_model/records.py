@@ -34,7 +34,7 @@ def _of_one(one: AccountedOutput) -> Iterator[tuple[Record, float]]:
             for feature, value in zip(names, values.reshape(-1).tolist(), strict=True):
                 yield _record("feature", part.name, feature=feature), value
             continue
-        rows = values.reshape(-1, values.shape[-1]).tolist()
+        rows = values.flatten(0, -2).tolist()
         labels = part.words or tuple(f"x{k}" for k in range(len(rows)))
         for step, (label, row) in enumerate(zip(labels, rows, strict=True)):
             for feature, value in zip(names, row, strict=True):
