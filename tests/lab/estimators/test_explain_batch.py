@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.explanation import api
@@ -121,3 +124,12 @@ def test_one_row_of_a_frame_is_not_taken_for_a_sequence():
         fit.explain(VALUES[:1, :, 0])
     assert fit.explain(VALUES[0, :, :1]).ledger == fit.explain(VALUES[0, :, 0]).ledger  # the control
     assert len(fit.explain_batch(VALUES[:1, :, 0])) == 1
+
+
+def test_an_estimator_that_was_pickled_before_verbose_is_explained_cloned_and_fitted():
+    fit = RecurrentClassifier(**SMALL).fit(TEXTS, MOODS)
+    stored = pickle.loads(pickle.dumps(fit))
+    del stored.__dict__["verbose"]
+    assert stored.explain(TEXTS[0]).ledger == fit.explain(TEXTS[0]).ledger
+    assert len(stored.explain_batch(TEXTS)) == len(TEXTS)
+    assert clone(stored).fit(TEXTS, MOODS).get_params() == fit.get_params()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -103,6 +104,39 @@ def test_once_accepted_they_are_the_data_of_the_run(stopped, files):
     heard = Heard()
     resume(stopped, changed, files=again().files(), callback=heard)
     assert heard.lines == []
+
+
+def test_a_change_that_was_accepted_is_kept_without_the_name_of_the_home(unrolled, stopped, files, monkeypatch):
+    monkeypatch.setenv("HOME", str(files["train"].parent))
+    flip(files["train"], 3)
+    assert unrolled("resume", stopped, "--accept-changed-data").status == 0
+    (accepted,) = json.loads((stopped / "data.json").read_text())["accepted"]
+    assert accepted["changes"][-1] == "the file ~/train.tsv has other content"
+    assert str(files["train"].parent) not in (stopped / "data.json").read_text()
+
+
+@pytest.mark.parametrize("label", ["neg", "other"])
+def test_a_file_that_is_read_in_another_way_than_before_is_not_said_to_be_another(unrolled, files, tmp_path, label):
+    """As a file with quotes behind spaces is: earlier versions left the quotes in texts and labels."""
+    stopped = tmp_path / "run"
+    with pytest.raises(InterruptedError):
+        begin(files, stopped, separate=True, callback=Stop(12))  # behind the first epoch
+    files["train"].write_text(files["train"].read_text() + f"another text\t{label}\nand more\t{label}\n")
+    said = "the files are as they were, but an earlier version of unrolled read them in another way"
+    assert said not in unrolled("resume", stopped).err  # the control: another file
+    assert said not in unrolled("evaluate", stopped).err
+    before = CorpusChecksums.from_record(json.loads((stopped / "data.json").read_text()))
+    now = DataSettings(**json.loads((stopped / "config.json").read_text())["data"])
+    files_now = CorpusChecksums.of(now.load_corpus(Classification), now.files()).files
+    write_checksums(stopped, replace(before, files=files_now))
+    resumed = unrolled("resume", stopped)
+    assert (resumed.status, resumed.err.count(said), resumed.err.count("rain a new run on them")) == (65, 1, 1)
+    evaluated = unrolled("evaluate", stopped)
+    if label == "neg":
+        assert f"warning: {said}: train a new run on them" in evaluated.err
+    else:
+        assert evaluated.status == 65
+        assert f"{said}; train a new run on them" in evaluated.err
 
 
 def test_a_change_that_leaves_the_examples_is_told_and_not_refused(unrolled, stopped, files):

@@ -75,6 +75,19 @@ def test_a_project_that_moved_as_a_whole_is_evaluated_without_a_word(home, train
     assert "--data-dir FOLDER" in refused.err
 
 
+def test_a_user_whose_home_is_the_root_finds_what_moved_with_the_run(home, trained, unrolled, tmp_path, monkeypatch):
+    before = unrolled("evaluate", trained)
+    (home / "proj").rename(tmp_path / "project")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/")  # as in a container whose user has none
+    after = unrolled("evaluate", tmp_path / "project" / "runs" / "x")
+    assert (after.status, after.err) == (0, before.err)
+    # a path below the root is no path below a home
+    done = unrolled("train", "classify", "--data", tmp_path / "project" / "data" / "reviews.csv", "--out", "y", *WORDS)
+    assert done.status == 0, done.err
+    assert '"~' not in Path("y/config.json").read_text()
+
+
 def test_a_run_that_moved_alone_reads_its_files_where_they_are(trained, unrolled, tmp_path):
     shutil.move(trained, tmp_path / "x")
     (tmp_path / "data").mkdir()

@@ -54,6 +54,7 @@ class ExplainsExamples(BaseEstimator):
     rows_: bool
     n_features_in_: int
     model_: nn.Module
+    verbose: bool | int = False  # also of an estimator that an earlier version pickled, without one
 
     @on_cpu()
     def explain(self, x: Any, target: Any = None, against: Any = None, **options: Any) -> Explanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -32,9 +32,6 @@ from unrolled.lab.estimators.model import Scale, SequenceModel
 from unrolled.lab.estimators.words import LearnedWords
 from unrolled.lab.models.factory import PooledSettings
 from unrolled.lab.training.training_state import seeded
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["RecurrentClassifier", "RecurrentRegressor"]
 

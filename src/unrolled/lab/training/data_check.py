@@ -74,18 +74,21 @@ def check_data(
         return
     before, accepted = _read(folder)
     now = CorpusChecksums.of(corpus, files)
-    changes = before.changes(now)
+    changes, otherwise = before.changes(now), _read_otherwise(before, now)
     if changes.fields:
-        raise DataError(f"{folder} was trained on other data: {'; '.join(changes.fields)}; train a new run on them")
+        said = "; ".join(changes.fields) + otherwise
+        raise DataError(f"{folder} was trained on other data: {said}; train a new run on them")
     said = "; ".join(changes.lines)
     if changes.examples and not accept:
+        way = "Train a new run on them" if otherwise else "Put the data back"
         raise DataError(
-            f"{folder} was started with other data: {said}. Put the data back, or pass --accept-changed-data to go on "
+            f"{folder} was started with other data: {said}{otherwise}. {way}, or pass --accept-changed-data to go on "
             "with them, which is recorded in the run"
         )
     if changes.examples:
         say(f"the data have changed, and are accepted: {said}")
-        write_checksums(folder, now, (*accepted, {"changes": list(changes.lines)}))
+        kept = before.renamed(abbreviate).changes(now.renamed(abbreviate))  # a run folder names no home
+        write_checksums(folder, now, (*accepted, {"changes": list(kept.lines)}))
     elif changes.files:
         say(f"{said}; but the examples are the same")
 
@@ -116,11 +119,14 @@ def data_warnings(folder: Path, corpus: Corpus[Any], files: Mapping[str, Path], 
         return (f"{folder} is of an earlier version, which kept no checksums: the data were not compared",)
     before, accepted = _read(folder)
     now = CorpusChecksums.of(corpus, files)
-    changes = before.changes(now)
+    changes, otherwise = before.changes(now), _read_otherwise(before, now)
     if changes.fields:
-        raise DataError(f"{folder} was trained on other data: {'; '.join(changes.fields)}; pass --data FILE")
+        way = "train a new run on them" if otherwise else "pass --data FILE"
+        raise DataError(f"{folder} was trained on other data: {'; '.join(changes.fields)}{otherwise}; {way}")
     lines = [f"accepted when the training went on: {line}" for each in accepted for line in each["changes"]]
     lines += _changed_lines(changes)
+    if changes.examples and otherwise:
+        lines.append(f"{otherwise.removeprefix('; ')}: train a new run on them")
     if not now.text and changes.examples and split != "train":
         learned, count = before.learned(now, split)
         if learned:
@@ -171,6 +177,13 @@ def trained_columns(folder: Path) -> tuple[str | None, str | None]:
         return None, None
     text, label = (str(ast.literal_eval(name)) for name in found[0].groups())
     return text, label
+
+
+def _read_otherwise(before: CorpusChecksums, now: CorpusChecksums) -> str:
+    """Say that it is the reading that has changed, where all files are as they were."""
+    # such as quotes behind spaces, which earlier versions left in labels and texts
+    same = bool(now.files) and now.files == before.files
+    return "; the files are as they were, but an earlier version of unrolled read them in another way" * same
 
 
 def _changed_lines(changes: CorpusChanges) -> list[str]:

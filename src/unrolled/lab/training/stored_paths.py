@@ -12,11 +12,14 @@ _HOME = "~/"
 
 
 def abbreviate(name: str) -> str:
-    """Write ``~`` for the home folder of this user; names of other files and of datasets stay."""
+    """Write ``~`` for the home folder of this user, unless it is the root, as that of a container may be.
+
+    Names of other files and of datasets stay.
+    """
     prefix = HUB_PREFIX if name.startswith(HUB_PREFIX) else ""
     path = Path(name.removeprefix(prefix))
     for home in _homes():
-        if path.is_absolute() and path.is_relative_to(home):
+        if home != home.parent and path.is_absolute() and path.is_relative_to(home):
             return f"{prefix}{_HOME}{path.relative_to(home).as_posix()}"
     return name
 
@@ -34,4 +37,4 @@ def _homes() -> tuple[Path, ...]:
         home = Path.home()
     except RuntimeError:
         return ()
-    return tuple(dict.fromkeys(each for each in (home, home.resolve()) if each != each.parent))
+    return tuple(dict.fromkeys((home, home.resolve())))
