@@ -294,6 +294,7 @@ def test_growth_is_noted_and_what_misses_its_sum_does_not_close():
     text = " ".join(found.notes)
     assert "times as large as their sum: compare the expansion shares" in text
     assert "use float64" in text
+    assert unrolled.account(model.double(), ids(1, 400), target=1).closes  # what rounds does not show what float64 does
 
 
 def test_the_steps_of_numbers_have_words_and_an_example_without_steps_has_none():

@@ -146,18 +146,6 @@ def test_an_account_that_has_grown_is_not_called_exact_even_if_it_sums():
     assert not quiet.overgrown
 
 
-@pytest.mark.parametrize(("time", "finer"), [(60, True), (400, False)])
-def test_a_finer_type_is_advised_only_where_it_is_fine_enough(time, finer):
-    torch.manual_seed(6)
-    model, tokens = scaled(Classifier(nn.GRU, 1, False, "mean", "linear"), 30), ids(8, time)
-    found = unrolled.account(model, tokens, target=1)
-    assert found.overgrown
-    assert ("use float64 (model.double())" in found.notes[0]) == finer
-    assert found.notes[0].endswith("the expansion operating")
-    assert unrolled.account(model.double(), tokens, target=1).overgrown != finer  # what the advice leads to
-    assert not unrolled.account(model, tokens, target=1, expansion="operating").overgrown
-
-
 def test_an_output_near_zero_is_no_growth():
     model = Classifier(nn.GRU, 1, False, "mean", "linear").double()
     tokens = ids(1, 7)

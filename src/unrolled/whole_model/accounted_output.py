@@ -129,12 +129,8 @@ class AccountedOutput:
         largest output in float64, 1e-2 in float32 or 0.1 in a coarser type, and above 1e-6 by itself: an output may be
         zero.
         """
-        return self.overgrown_in(self._type)
-
-    def overgrown_in(self, dtype: torch.dtype) -> bool:
-        """Whether contributions of these sizes would be too large if the model computed in a type."""
-        limit = {torch.float64: 1e-6, torch.float32: 1e-2}.get(dtype, 0.1)
-        rounding = torch.finfo(dtype).eps * self._sizes
+        limit = {torch.float64: 1e-6, torch.float32: 1e-2}.get(self._type, 0.1)
+        rounding = torch.finfo(self._type).eps * self._sizes
         return bool((rounding > (limit * self.output.abs().max()).clamp_min(1e-6)).any())
 
     @property

@@ -68,9 +68,7 @@ def notes_of(
 
 def _remedy(result: AccountedOutput) -> str:
     """Say what leaves less rounding; empty if nothing does."""
-    if result.overgrown_in(torch.float64):
-        finer = ""  # no type is fine enough
-    elif torch.finfo(result.coarsest).eps > torch.finfo(result.output.dtype).eps:
+    if torch.finfo(result.coarsest).eps > torch.finfo(result.output.dtype).eps:
         finer = f"a finer type where the model computes in {result.coarsest}"
     else:
         finer = "" if result.output.dtype == torch.float64 else "float64 (model.double())"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from unrolled.lab.papers.analyses import polar_adjectives
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation as negation_corpus
 from unrolled.lab.papers.framework.trial_training import full_settings
@@ -228,8 +229,9 @@ def test_at_scale_day_figures_open_the_networks_of_table_3(tmp_path, monkeypatch
 
     for module in (table3, negation, triangle, tsne):
         monkeypatch.setattr(module, "train_once", record)
+    for module in (table3, polar_adjectives, triangle, tsne):
         monkeypatch.setattr(module, "load_cached", lambda name, *_: replace(negation_corpus((8, 4, 4)), name=name))
-    monkeypatch.setattr(negation, "sst2_adjectives", lambda _: None)
+    monkeypatch.setattr(polar_adjectives, "sst2_adjectives", lambda _: None)
     figures = (negation.Negation(), triangle.TriangleOfScores(), tsne.MapOfContexts())
     for current, experiment in (("table 3", table3.SentimentAndTopics()), *(("figures", each) for each in figures)):
         asked.setdefault(current, [])
