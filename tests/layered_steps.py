@@ -8,7 +8,7 @@ from torch import nn
 import unrolled
 from unrolled.held_forward.step_operator import HeldStep
 
-D, T = 6, 4
+D, T = 6, 3
 SERIES = torch.randn(2, T, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
 

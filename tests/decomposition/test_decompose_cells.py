@@ -16,8 +16,8 @@ from unrolled.cells import CELLS, recurrent
 from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UsageError
 
-E, D, B, T = 2, 4, 3, 6
-LENGTHS = [4, 6, 1]
+E, D, B, T = 2, 4, 3, 4
+LENGTHS = [3, 4, 1]
 SLOTS = ("dyck", "memorising")  # no layer can be narrower than what it reads
 LINEAR = [name for name, cell in CELLS.members.items() if cell.linear]
 

@@ -48,7 +48,7 @@ def shares(operation, complement=one_minus, expansion="shares"):
     model = Loop(Written(operation, complement)).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.7)
-    series = torch.randn(1, 6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    series = torch.randn(1, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     return unrolled.explain(model, series, target=1, expansion=expansion)
 
 
@@ -157,7 +157,7 @@ def explained(cell, expansion="shares"):
     model = LoopOfTwo(cell).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.7)
-    series = torch.randn(1, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    series = torch.randn(1, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     return unrolled.explain(model, series, target=1, expansion=expansion)
 
 
