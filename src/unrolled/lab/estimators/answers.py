@@ -21,7 +21,7 @@ def listed_answers(y: Any) -> Any:
     """Return answers without a missing one as what scikit-learn reads as it is.
 
     Raises:
-        UsageError: If this is no list of answers, or one is missing.
+        UsageError: If ``y`` is not a list or an array of answers, or if an answer is missing.
     """
     if isinstance(y, str | Mapping | Set) or not (isinstance(y, Sequence) or hasattr(y, "__array__")):
         way = ": list() makes one of it" if isinstance(y, Iterator) else ""

@@ -256,8 +256,8 @@ def _accuracies(results: Sequence[Result]) -> Table:
 _CAPTION = (
     "a point is the mean over the networks written by hand, or over the tasks of those that learned, each with the "
     "same weight. Its line reaches from the first quartile of these to the third. It shows how much networks or tasks "
-    "differ. It is no interval of the mean, which may lie outside of it. Methods that do not exist for all of them are "
-    "left out."
+    "differ. It is not a confidence interval of the mean, and the mean may lie outside of it. Methods that do not "
+    "exist for all of them are left out."
 )
 
 
