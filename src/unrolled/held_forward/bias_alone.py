@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.moves import MOVES
 from unrolled.held_forward.operands import operands
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["BiasAlone"]
 
@@ -35,7 +35,7 @@ class BiasAlone:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._products: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._products: TensorNotes[bool] = TensorNotes()
         """Products that are zero."""
 
     def of(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.python_values import FROM_PYTHON, LISTS_TO_PYTHON, TO_NUMPY
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.token_positions import TokenPositions
 
 __all__ = ["OF_FIRST", "OF_NONE", "ComputedIds", "Made", "numbers_of", "operands_read"]
@@ -51,7 +51,7 @@ class ComputedIds:
         """The operations whose results picked vectors of a table, or were used as numbers."""
         self.of_masks = False
         """Whether the model asked which tokens are of some kind."""
-        self._made: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._made: TensorNotes[Made] = TensorNotes()
         self._in_python = ""
         """The operation that gave ids to Python last."""
         self._in_numpy = ""

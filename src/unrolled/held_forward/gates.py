@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as, without_repeats
 from unrolled.held_forward.moves import CONVERSIONS, MOVES
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["OF_ONE_ENTRY", "Gate", "Gates"]
 
@@ -107,7 +107,7 @@ class Gates:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._kept: TensorNotes[tuple[Any, int]] = TensorNotes()
 
     def keep(self, tensor: Tensor, gate: Gate) -> Tensor:
         """Remember the parts of a tensor, and give it back."""

@@ -22,7 +22,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import resolve_name
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.held_operations import HELD
@@ -32,6 +31,7 @@ from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.python_bodies import python_body
 from unrolled.held_forward.rules_by_name import registers
+from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements", "increment_rule"]
 
@@ -66,15 +66,15 @@ class Increments(OperationMode):
         super().__init__()
         self.is_differentiated = torch.is_grad_enabled()
         """Whether autograd follows the increments, also where the step says ``torch.no_grad``."""
-        self.points: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self.gates: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.points: TensorNotes[tuple[Tensor, Tensor]] = TensorNotes()
+        self.gates: TensorNotes[bool | Tensor] = TensorNotes()
         """Which entries are gates, as in :mod:`~unrolled.held_forward.gates`: True for all, or a mask."""
-        self.numbers: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.numbers: TensorNotes[bool] = TensorNotes()
         """Tensors that the step makes of numbers alone, as ``torch.ones_like``, and results that are held."""
 
-        self.divisors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.divisors: TensorNotes[Tensor] = TensorNotes()
         """Of what reciprocals are the inverse."""
-        self.logarithms: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.logarithms: TensorNotes[Any] = TensorNotes()
         """Of which gates tensors are the logarithm, or the logarithm and what is added to it."""
 
     def follow(self, block: Tensor, base: Tensor, end: Tensor) -> Tensor:
@@ -190,7 +190,8 @@ class Increments(OperationMode):
         base, end = self.point(result)
         if changed._is_view() or self.point(changed)[1]._is_view():  # another tensor would change as well
             raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
-        for known in (self.gates, self.divisors, self.logarithms):
+        notes: tuple[TensorNotes[Any], ...] = (self.gates, self.divisors, self.logarithms)
+        for known in notes:
             known.pop(changed, None)
             if result in known:
                 known[changed] = known[result]

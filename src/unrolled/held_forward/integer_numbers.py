@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
 from unrolled.held_forward.operands import carries
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["IntegerNumbers"]
 
@@ -38,7 +38,7 @@ class IntegerNumbers:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._known: TensorNotes[bool] = TensorNotes()
         self._met = False
 
     def __bool__(self) -> bool:

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.python_values import FROM_PYTHON, TO_NUMPY, TO_PYTHON
 from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["LeftIds"]
 
@@ -26,7 +26,7 @@ class LeftIds:
         self._rows = rows
         self._numbers: set[int] = set()
         self._to_numpy = False  # no mode meets what torch.LongTensor makes of a list
-        self._returned: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._returned: TensorNotes[bool] = TensorNotes()
         self.tables: dict[str, None] = {}
         """Their names."""
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
 from unrolled.held_forward.rules_by_name import registers
+from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["Decays", "FollowsLogarithms", "Logarithm", "LogarithmCall", "Logarithms", "beside", "of_nothing"]
 
@@ -53,7 +53,7 @@ class Logarithms:
     """The logarithms of a run. A tensor that was changed in place since is none any more."""
 
     def __init__(self) -> None:
-        self._kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._kept: TensorNotes[tuple[Logarithm, Any]] = TensorNotes()
         self._met = False
 
     def __bool__(self) -> bool:

@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters, unregistered_tensors
 from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
+from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["CONSTANTS", "Kind", "Origin", "Row", "Rows"]
 
@@ -77,8 +77,8 @@ class Rows:
         self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for tensor, name in strided)
         tables = (part._parameters.get("weight") for part in all_modules(model).values() if isinstance(part, LOOKED_UP))
         self._tables = [table for table in tables if table is not None]
-        self._origins: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._token_weights: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._origins: TensorNotes[Origin] = TensorNotes()
+        self._token_weights: TensorNotes[tuple[Tensor, int]] = TensorNotes()
         for name, tensor in named:
             if tensor.layout != torch.strided:  # a sparse tensor lies at several places
                 self.mark(tensor, "bias", name)

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as
 from unrolled.held_forward.moves import JOINS, MOVES
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.table_reads import positions_read
+from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.written_positions import positions_written
 
 __all__ = ["TokenPositions"]
@@ -43,11 +43,11 @@ class TokenPositions:
     """
 
     def __init__(self) -> None:
-        self._known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._known: TensorNotes[Tensor] = TensorNotes()
         self._met = False
-        self._vectors: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self._masks: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-        self.several: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._vectors: TensorNotes[bool] = TensorNotes()
+        self._masks: TensorNotes[bool] = TensorNotes()
+        self.several: TensorNotes[bool] = TensorNotes()
         """Integers that are made of several tokens' ids."""
 
     def __contains__(self, ids: object) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
@@ -18,6 +17,7 @@ from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
 from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, index_of_read, positions_read
+from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.written_positions import WRITES
 
@@ -48,9 +48,9 @@ class TokenVectors:
         self.computed = ComputedIds(rows, positions)
         self.numbers = IntegerNumbers(rows)
         self.left = LeftIds(rows)
-        self.rounded: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.rounded: TensorNotes[Tensor] = TensorNotes()
         """The numbers of which whole ones were made."""
-        self._of_ids: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self._of_ids: TensorNotes[tuple[Any, int]] = TensorNotes()
         """For ids as floating-point numbers, their positions, and the version of the tensor that has them."""
 
     def opened(self, call: OperationCall, result: Any) -> Tensor | None:
