@@ -23,7 +23,7 @@ from unrolled.errors import UsageError
 from unrolled.kernels.affine_scan import AffineKernel, Pattern
 from unrolled.kernels.base import run_kernel
 from unrolled.linalg.quadrature import Named
-from unrolled.linalg.structured import Term, diagonals_by_forward_mode
+from unrolled.linalg.structured import Term, diagonals_by_reverse_mode
 
 __all__ = ["AffineCell", "AffineMap"]
 
@@ -116,9 +116,9 @@ class AffineCell(ClosedCell, GatedCell):
         return self.pattern.clamp_parts(self.unconfined(from_input, from_hidden, carried))
 
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
-        """Compute the diagonals of A, and those of the input in forward mode."""
+        """Compute the diagonals of A, and those of the input in reverse mode."""
         point = (from_input, from_hidden, carried)
-        of_input = diagonals_by_forward_mode(self.unconfined, point, (self.input_terms,), self.parts, self.hidden_size)
+        of_input = diagonals_by_reverse_mode(self.unconfined, point, (self.input_terms,), self.parts, self.hidden_size)
         return self.affine_map(from_input).diagonals | of_input
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:

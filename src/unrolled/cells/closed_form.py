@@ -24,7 +24,7 @@ from unrolled.errors import ShapeError, UsageError
 from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
 from unrolled.held_forward.step_operator import diagonals_by_increments
 from unrolled.linalg.quadrature import Named
-from unrolled.linalg.structured import Term, diagonals_by_forward_mode
+from unrolled.linalg.structured import Term, diagonals_by_reverse_mode
 
 __all__ = ["ClosedCell"]
 
@@ -130,10 +130,10 @@ class ClosedCell(Cell):
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute every diagonal of the Jacobian at one point, by name, each (…, d).
 
-        The default differentiates φ in forward mode. A cell may override it with formulas, which are faster.
+        The default differentiates φ in reverse mode. A cell may override it with formulas, which are faster.
         """
         point, terms = (from_input, from_hidden, carried), (self.input_terms, self.recurrent_terms, self.carry)
-        return diagonals_by_forward_mode(self.elementwise, point, terms, self.parts, self.hidden_size)
+        return diagonals_by_reverse_mode(self.elementwise, point, terms, self.parts, self.hidden_size)
 
     def secant_slopes(self, origin: Point, end: Point) -> Named:
         """Compute the diagonals of the secant from ``origin`` to ``end``, by name, each (…, d).

@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
 
-__all__ = ["Structured", "Term", "block", "diagonals_by_forward_mode", "pick", "used_products", "weighted_sum"]
+__all__ = ["Structured", "Term", "block", "diagonals_by_reverse_mode", "pick", "used_products", "weighted_sum"]
 
 
 def weighted_sum(
@@ -263,14 +263,14 @@ def _product(vectors: Tensor, matrix: Tensor, name: str, workspace: Workspace) -
     return result
 
 
-def diagonals_by_forward_mode(
+def diagonals_by_reverse_mode(
     function: Callable[..., tuple[Tensor, ...]],
     point: Sequence[Tensor],
     terms: Sequence[tuple[Term, ...]],
     parts: tuple[str, ...],
     units: int,
 ) -> Named:
-    """Differentiate an element-wise function in forward mode: one pass for each product of each argument.
+    """Differentiate an element-wise function in reverse mode: one pass for each part gives all diagonals of it.
 
     Args:
         function: Takes the tensors of ``point``, and returns the parts of the new state, each (…, d).
@@ -279,17 +279,14 @@ def diagonals_by_forward_mode(
         parts: The names of the parts.
         units: d.
     """
+    values, pull_back = torch.func.vjp(function, *point)
     diagonals: Named = {}
-    for place, of_argument in enumerate(terms):
-
-        def moved(value: Tensor, place: int = place) -> tuple[Tensor, ...]:
-            return function(*point[:place], value, *point[place + 1 :])
-
-        for k in sorted({term.product for term in of_argument if term.diagonal not in diagonals}):
-            value = point[place].contiguous()  # forward mode writes to its arguments: none may be a repeated value
-            direction = torch.zeros_like(value)
-            block(direction, k, units).fill_(1)
-            tangents = torch.func.jvp(moved, (value,), (direction,))[1]
-            of_part = dict(zip(parts, tangents, strict=True))
-            diagonals.update({term.diagonal: of_part[term.part] for term in of_argument if term.product == k})
+    for part in parts:
+        if not any(term.part == part for of_argument in terms for term in of_argument):
+            continue
+        slopes = pull_back(tuple(map(torch.full_like, values, map(float, (name == part for name in parts)))))
+        for slope, of_argument in zip(slopes, terms, strict=False):
+            for term in of_argument:
+                if term.part == part:
+                    diagonals[term.diagonal] = block(slope, term.product, units)
     return diagonals
