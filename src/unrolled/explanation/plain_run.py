@@ -54,6 +54,6 @@ class PlainRun:
         runs, recorded = TwoRuns(model, (), run, generators, seeded), RecordedNetworks()
         parts = all_modules(model).values()
         records = any(isinstance(part, nn.RNNBase) for part in parts)  # it takes time at every operation
-        with named_failures(arguments), recorded if records else nullcontext():
+        with named_failures(model, arguments), recorded if records else nullcontext():
             output = runs.run()
         return cls(model, run, output, recorded, runs)

@@ -279,7 +279,7 @@ def diagonals_by_reverse_mode(
         parts: The names of the parts.
         units: d.
     """
-    values, pull_back = torch.func.vjp(function, *point)
+    values, pull_back = torch.func.vjp(function, *point)[:2]
     diagonals: Named = {}
     for part in parts:
         if not any(term.part == part for of_argument in terms for term in of_argument):

@@ -31,8 +31,8 @@ def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
 
 
 @contextmanager
-def named_failures(arguments: Iterable[object]) -> Iterator[None]:
-    """Name the input of a model that fails because it is empty, or is no tensor."""
+def named_failures(model: nn.Module, arguments: Iterable[object]) -> Iterator[None]:
+    """Name the input of a model that fails because it is empty, is no tensor, or has an id that no row stands for."""
     try:
         yield
     except (AttributeError, TypeError, ValueError) as error:
@@ -42,6 +42,10 @@ def named_failures(arguments: Iterable[object]) -> Iterator[None]:
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
                     "one: torch.tensor(numpy.asarray(x), dtype=torch.float32) of numbers, and dtype=torch.int64 of ids"
                 ) from error
+        raise
+    except IndexError as error:
+        if message := _id_without_row(model, arguments):
+            raise UsageError(message) from error
         raise
     except RuntimeError as error:
         for value in arguments:
@@ -53,6 +57,22 @@ def named_failures(arguments: Iterable[object]) -> Iterator[None]:
         if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
         raise
+
+
+def _id_without_row(model: nn.Module, arguments: Iterable[object]) -> str | None:
+    """Say which id is a row of no embedding of the model, and where it stands; None if there is none such."""
+    rows = [part.num_embeddings for part in model.modules() if isinstance(part, nn.Embedding | nn.EmbeddingBag)]
+    for value in arguments:
+        if not rows or not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex():
+            continue
+        outside = ((value < 0) | (value >= max(rows))).nonzero()  # another argument may have a smaller embedding
+        if len(outside):
+            place = tuple(outside[0].tolist())
+            return (
+                f"the model fails on the id {int(value[place])} at {place}; expected ids from 0 to {max(rows) - 1}, "
+                "the rows of its embedding: use the vocabulary that the model was trained with"
+            )
+    return None
 
 
 def _is_table(value: object) -> bool:

@@ -1,0 +1,41 @@
+"""An id for which a model's embedding has no row is named, with its place and the ids that have one."""
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import UsageError
+
+
+class Tagger(nn.Module):
+    """Reads words and their tags, and asks a list by the length of the text."""
+
+    def __init__(self, longest=9):
+        super().__init__()
+        self.words, self.tags = nn.Embedding(20, 4), nn.Embedding(5, 4)
+        self.rnn, self.head = nn.GRU(4, 3, batch_first=True), nn.Linear(3, 2)
+        self.of_length = torch.zeros(longest, 2, device="cpu")
+
+    def forward(self, words, tags):
+        states, _ = self.rnn(self.words(words) + self.tags(tags))
+        return self.head(states[:, -1]) + self.of_length[words.shape[1]]
+
+
+WORDS, TAGS = torch.tensor([[1, 19, 7]], device="cpu"), torch.tensor([[4, 0, 2]], device="cpu")
+
+
+@pytest.mark.parametrize("entry", [unrolled.explain, unrolled.explain_batch, unrolled.account])
+@pytest.mark.parametrize(("id_", "place"), [(20, 2), (-1, 0)])
+def test_the_id_its_place_and_the_ids_with_rows_are_named(entry, id_, place):
+    words = WORDS.clone()
+    words[0, place] = id_
+    with pytest.raises(UsageError, match=rf"the id {id_} at \(0, {place}\); expected ids from 0 to 19") as caught:
+        entry(Tagger(), words, TAGS)
+    assert "\n" not in str(caught.value)
+
+
+def test_ids_that_have_rows_are_not_named_where_another_index_fails():
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        unrolled.explain(Tagger(longest=3), WORDS, TAGS)
+    assert abs(unrolled.explain(Tagger(), WORDS, TAGS).ledger.remainder) < 1e-5
