@@ -41,6 +41,7 @@ __all__ = [
     "explain",
     "explain_batch",
     "load",
+    "progress",
 ]
 
 if _typing.TYPE_CHECKING:
@@ -48,6 +49,7 @@ if _typing.TYPE_CHECKING:
     from unrolled.decomposition.decomposition import decompose
     from unrolled.decomposition.ledger import Ledger
     from unrolled.decomposition.result import Decomposition
+    from unrolled.decomposition.time_left import progress
     from unrolled.errors import (
         ChangedWeightsError,
         ConfigError,
@@ -91,6 +93,7 @@ else:
         "explain": "unrolled.explanation.api",
         "explain_batch": "unrolled.explanation.api",
         "load": "unrolled.laboratory",
+        "progress": "unrolled.decomposition.time_left",
     }
 
     def __getattr__(name):

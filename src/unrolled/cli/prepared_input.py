@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from unrolled.cli.time_left import tell_time_left
 from unrolled.errors import NonFiniteError, UnknownNameError, UsageError
 from unrolled.report.unknown_words import mark_unknown, note_unknown
 
@@ -140,9 +139,10 @@ class ChosenTarget:
         return replace(found, outputs=outputs, notes=(*found.notes, *self.prepared.notes))
 
     def _explain(self, prepared: PreparedInput, expansion: str, max_order: int | None) -> Explanation:
+        from unrolled.decomposition.time_left import progress
         from unrolled.explanation.api import explain
 
-        with tell_time_left(len(prepared.tokens), expansion):
+        with progress(f"{len(prepared.tokens):,} tokens by {expansion}"):
             return explain(
                 prepared.model,
                 *prepared.inputs,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-import typer
+from unrolled.decomposition.sweep_progress import told_of_sweeps
 
-__all__ = ["tell_time_left"]
+__all__ = ["progress"]
 
 _FIRST, _EVERY = 10.0, 60.0
 """Seconds of the sweeps until the first line, and between two."""
@@ -17,12 +18,30 @@ _SILENT = 65.0
 """Seconds without a line, before the sweeps or after them, until one says that the command still runs."""
 
 
-@contextmanager
-def tell_time_left(tokens: int, expansion: str) -> Iterator[None]:
-    """Print a line to standard error from time to time while a text of so many tokens is explained."""
-    from unrolled.decomposition.sweep_progress import told_of_sweeps
+def _to_standard_error(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
 
-    lines, over = _Lines(f"{tokens:,} tokens by {expansion}"), Event()
+
+@contextmanager
+def progress(what: str = "unrolled", say: Callable[[str], object] = _to_standard_error) -> Iterator[None]:
+    """Print how far long work has come that this thread begins within the block, and how long the rest will take.
+
+    Of :func:`unrolled.explain` and :func:`unrolled.explain_batch` the first line comes ten seconds after the sweeps
+    over the text have begun, in which a long text spends nearly all of its time. Of other work a line says each minute
+    for how long it has run. Work that is over sooner prints nothing.
+
+    Args:
+        what: What each line begins with.
+        say: Takes a line, which ends in no newline. The default prints to standard error.
+
+    Example:
+        >>> import torch, unrolled
+        >>> model = torch.nn.LSTM(3, 4, batch_first=True)
+        >>> with unrolled.progress("a year of hours"):  # prints, say, "a year of hours: 13% done, about 4 min left"
+        ...     found = unrolled.explain(model, torch.randn(1, 50, 3), target=lambda out: out[0][:, -1, 0])
+    """
+    lines, over = _Lines(what, say), Event()
     waiting = Thread(target=lines.break_silence, args=(over,), daemon=True)
     waiting.start()
     try:
@@ -34,10 +53,10 @@ def tell_time_left(tokens: int, expansion: str) -> Iterator[None]:
 
 
 class _Lines:
-    """What is said of one explanation."""
+    """What is said of the work of one block."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, say: Callable[[str], object]) -> None:
+        self._what, self._say_line = what, say
         self._started = self._said = time.monotonic()
         self._begun: tuple[float, float] | None = None
         """When the sweeps began, and the share of their steps that was done then."""
@@ -61,7 +80,7 @@ class _Lines:
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()
-        typer.echo(f"{self._what}: {text}", err=True)
+        self._say_line(f"{self._what}: {text}")
 
 
 def _duration(seconds: float) -> str:

@@ -1,0 +1,76 @@
+"""Long work says how far it has come where it is asked to; short work says nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.decomposition import time_left
+from unrolled.decomposition.sweep_progress import told_of_sweeps
+
+WORK = {
+    "explain": lambda ids: unrolled.explain(Loop(), ids, target=1),
+    "explain_batch": lambda ids: unrolled.explain_batch(Loop(), ids.expand(3, -1), target=1),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_lines_tell_how_much_is_done_and_left(name, monkeypatch):
+    said, ids = [], torch.tensor([[1, 2, 3, 4]], device="cpu")
+    with unrolled.progress("a line", said.append):
+        WORK[name](ids)
+    assert said == []  # it took no ten seconds
+    monkeypatch.setattr(time_left, "_FIRST", 0.0)
+    monkeypatch.setattr(time_left, "_EVERY", 0.0)
+    with unrolled.progress("a novel", said.append):
+        WORK[name](ids)
+    shares = [int(re.fullmatch(r"a novel: (\d+)% done, about \d+ s left", line)[1]) for line in said]
+    assert len(shares) >= 2
+    assert shares == sorted(shares)
+    WORK[name](ids)
+    assert len(said) == len(shares)  # nobody asks any more
+
+
+def test_where_no_sweep_runs_a_line_says_that_the_work_does(capsys, monkeypatch):
+    monkeypatch.setattr(time_left, "_SILENT", 0.05)
+    with unrolled.progress("a novel"):
+        time.sleep(0.3)
+    said = capsys.readouterr().err.splitlines()
+    assert 2 <= len(said) <= 6
+    assert set(said) == {"a novel: running for 0 s"}
+    with unrolled.progress("a line"):
+        pass
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""  # it has ended
+
+
+class Loop(nn.Module):
+    """A cell in a loop beside a network that is called once: two lines."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(9, 4), nn.GRU(4, 5, batch_first=True, bidirectional=True)
+        self.cell, self.head = nn.GRUCell(4, 5), nn.Linear(15, 2)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        vectors, h = self.embed(ids), torch.zeros(len(ids), 5)
+        for x in vectors.unbind(1):
+            h = self.cell(x, h)
+        logits: torch.Tensor = self.head(torch.cat((self.rnn(vectors)[0].mean(1), h), dim=-1))
+        return logits
+
+
+def test_all_calls_are_one_plan_and_what_is_asked_for_alone_is_counted():
+    shares: list[float] = []
+    ids = torch.tensor([[1, 2, 3, 4]])
+    with told_of_sweeps(shares.append):
+        unrolled.explain(Loop(), ids, target=1)
+    assert shares == [(step + 1) / 12 for step in range(12)]  # a cell's four steps, and four in each direction
+    counted = len(shares)
+    unrolled.explain(Loop(), ids, target=1)  # nobody asks any more
+    assert len(shares) == counted
