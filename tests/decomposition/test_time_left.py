@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 import time
 
 import pytest
@@ -47,6 +49,22 @@ def test_where_no_sweep_runs_a_line_says_that_the_work_does(capsys, monkeypatch)
         pass
     time.sleep(0.1)
     assert capsys.readouterr().err == ""  # it has ended
+
+
+class Closed(io.StringIO):
+    """A standard error whose reader has left."""
+
+    def write(self, _):
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("stream", [None, Closed()])
+def test_work_that_nobody_hears_of_is_done(stream, monkeypatch):
+    monkeypatch.setattr(time_left, "_FIRST", 0.0)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with unrolled.progress():
+        found = unrolled.explain(Loop(), torch.tensor([[1, 2, 3, 4]], device="cpu"), target=1)
+    assert abs(found.ledger.remainder) < 1e-5
 
 
 class Loop(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from unrolled.decomposition.sweep_progress import told_of_sweeps
@@ -19,8 +19,11 @@ _SILENT = 65.0
 
 
 def _to_standard_error(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    """Print a line, if standard error is there and read: the work goes on without."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
 
 
 @contextmanager
