@@ -71,6 +71,31 @@ def test_what_a_function_rises_along_the_line_of_increments_is_theirs(name):
     assert torch.allclose(moved, function(X - base), atol=1e-4) == (name in STRAIGHT)  # the control: it matters where
 
 
+KINKED = {
+    "relu": torch.relu,
+    "abs": torch.abs,
+    "leaky_relu": F.leaky_relu,
+    "clamp": lambda x: x.clamp(0, 1),
+    "sqrt": lambda x: x.square().sqrt(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", KINKED)
+def test_a_short_line_of_increments_across_a_kink_rises_as_the_function_does(name, dtype):
+    short = 0.3 * torch.finfo(dtype).eps ** 0.33
+    base, end = (torch.tensor(ends, dtype=dtype) * short for ends in ([-0.9, -0.2, 0.3], [0.6, 0.7, -0.5]))
+    function, mode = KINKED[name], SecantIncrements()
+    block = mode.follow(end - base, base, end)
+    with mode:
+        moved = function(block)
+    rise = function(end) - function(base)
+    torch.testing.assert_close(moved, rise, rtol=1e-4, atol=1e-4 * short)
+    middle = (0.5 * (base + end)).requires_grad_()
+    (slope,) = torch.autograd.grad(function(middle).sum(), middle)
+    assert float((slope * (end - base) - rise).abs().max()) > 0.05 * short  # the control: no derivative gives it
+
+
 @pytest.mark.parametrize("name", SYNONYMS)
 def test_a_synonym_has_the_account_of_the_function(name):
     plain, function = SYNONYMS[name]

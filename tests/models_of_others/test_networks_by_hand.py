@@ -163,6 +163,21 @@ def test_another_network_with_the_same_names_is_not_taken_for_torchs():
     assert float(stepped(IDS[:1])[0, 1].detach()) == pytest.approx(opened.ledger.logit)
 
 
+def test_nor_where_its_states_are_small():
+    torch.manual_seed(3)
+    torchs = nn.LSTM(E, D, batch_first=True)
+    for weight in torchs.parameters():
+        weight.data *= 1e-4
+    for kind, same in ((OtherGatesBySteps, False), (ByHand, True)):
+        model = Model(kind(torchs, outputs), lambda r: r if r.dim() == 2 else r[:, -1]).float()
+        moved = float((model(IDS[:1]) - model.head.bias)[0, 1].detach())
+        found = unrolled.explain(model, IDS[:1], target=1)
+        assert found.ledger.ngrams == pytest.approx(moved, rel=1e-2)
+        of_torch = Model(torchs, lambda r: r[0][:, -1]).float()
+        expected = float((of_torch(IDS[:1]) - of_torch.head.bias)[0, 1].detach())
+        assert (moved == pytest.approx(expected, rel=1e-2)) == same  # the control
+
+
 class OtherWithState(ByHand):
     """Gives what torch.nn's network gives without an initial state, and something else with one."""
 

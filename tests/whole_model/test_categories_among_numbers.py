@@ -114,3 +114,35 @@ def test_an_integer_of_several_numbers_is_none_of_theirs():
     assert "long" in found.constants
     assert any("long" in note for note in found.notes)
     assert unrolled.explain(model, TABLE[:1], target=1).features.rest_of == "held results and biases"
+
+
+class OfOneColumn(nn.Module):
+    def __init__(self, ids):
+        super().__init__()
+        torch.manual_seed(3)
+        self.ids, self.embed, self.head = ids, nn.Embedding(V, D), nn.Linear(D, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.embed(self.ids(x).long()).mean(1))
+
+
+COARSE = {torch.bfloat16: 600, torch.float16: 3000}
+"""Types of arguments, with more entries than the type has whole numbers."""
+
+
+@pytest.mark.parametrize("dtype", COARSE)
+def test_in_a_coarse_type_the_entries_of_a_long_argument_are_told_apart(dtype):
+    codes = torch.randint(V, (1, COARSE[dtype]), generator=torch.Generator().manual_seed(0))
+    model = OfOneColumn(lambda x: x)
+    found, expected = (unrolled.account(model, each, target=1).tokens for each in (codes.to(dtype), codes))
+    torch.testing.assert_close(found, expected)
+    assert len(found.unique()) > 5
+
+
+@pytest.mark.parametrize("dtype", [*COARSE, torch.float32])
+def test_a_mean_of_two_numbers_is_not_the_number_that_stands_between_them(dtype):
+    x = torch.tensor([[4.0, 1.0, 2.0]], dtype=dtype)
+    with pytest.raises(unrolled.UnsupportedOperationError, match="held last: long"):
+        unrolled.account(OfOneColumn(lambda x: (x[:, :1] + x[:, 2:]) / 2), x, target=1)
+    found = unrolled.account(OfOneColumn(lambda x: x[:, 1:2]), x, target=1).tokens
+    assert found.nonzero().tolist() == [[0, 1]]  # the control

@@ -31,7 +31,7 @@ _FEW = 1024
 STEPS = frozenset({"own_step"})
 """Operations that are steps of the user's own."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""How far a step that is run again may be from what it gave, relative to its size; 0.1 in other types.
+"""How far a step that is run again may be from what it gave, relative to its size or to 1; 0.1 in other types.
 
 It is closer than :data:`unrolled.decomposition.parity.PARITY`: one step rounds less than a sequence of them.
 """

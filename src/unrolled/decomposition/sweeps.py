@@ -102,15 +102,19 @@ def forward_sweep(sequence: AffineSequence | ComposedSequence, window: int | Non
         )
 
 
-def running_sum(sequence: AffineSequence) -> Tensor:
-    """Sum all terms at every position, the initial state's among them, shape (time, batch, state)."""
+def running_sum(sequence: AffineSequence, moved: Tensor | None = None) -> Tensor:
+    """Sum all terms at every position, the initial state's among them, shape (time, batch, state).
+
+    ``moved`` is by how much the lowest layer's input is more than where its line begins, shape (time, batch, input);
+    None if it does not move.
+    """
     states = sequence.g.clone()
-    moved: Tensor | None = None  # what the layer below adds to what the tokens alone make of it
     parts = (each.split(sequence.sizes, dim=-1) for each in (states, sequence.g))
     for layer, operator, part, g in zip(sequence.layers, sequence.operators, *parts, strict=True):
         if moved is not None:
             part += operator.apply_inputs(moved[None])[0]
         sweep_forward(operator, part, layer.initial)
+        # what the layer adds to what the tokens alone make of it
         moved = layer.cell.hidden(part - g) if layer is not sequence.layers[-1] else None
     return states
 

@@ -60,8 +60,9 @@ class HeldCalls:
         strands = self.strands
         coarsest = coarsest_type((self.mode.coarsest, *(strand.states.dtype for strand in strands)))
         linear = LinearOutput(self.output, [strand.states for strand in strands], keeps=True)
-        sums = weighed_sums(self.output, coarsest)
-        passes = [find_covectors(strands, linear.differentiate(each)).weights for each in sums]
+        _, *sums = weighed_sums(self.output, coarsest)
+        gradients = (linear.gradients, *map(linear.differentiate, sums))  # the first are those of the plain sum
+        passes = [find_covectors(strands, each).weights for each in gradients]
         return [
             example_of_sequence(
                 [[weights[strand] for strand in line.strands] for weights in passes],

@@ -90,14 +90,9 @@ def numbers_of_lines(
 
 def _read(line: Line) -> Tensor:
     """Put what all levels of a line read side by side, shape (time, batch, input); both directions read the same."""
-    levels = []
-    for level in line.levels[:1] if line.both else line.levels:
-        parts = []
-        for strand in level:
-            whole = strand.inputs.new_zeros(len(strand.states), line.inside.shape[1], strand.inputs.shape[-1])
-            parts.append(whole.index_copy(1, strand.rows, strand.inputs))
-        levels.append(torch.cat(parts))
-    return torch.cat(levels, dim=-1)
+    inputs = {strand: strand.inputs for strand in line.strands}
+    levels = line.levels[:1] if line.both else line.levels
+    return torch.cat([line.over_steps(level, inputs) for level in levels], dim=-1)
 
 
 def _at_inputs(mode: RecordedModel, entering: Mapping[Strand, Tensor]) -> dict[Strand, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from unrolled.decomposition.arguments import checked_count
@@ -47,7 +48,7 @@ class PhraseTotals:
     texts: int = 0
     explained: tuple[str, str] | None = None
     """Output and expansion of all texts."""
-    sums: dict[tuple[str, ...], _Sums] = field(default_factory=dict)
+    sums: defaultdict[tuple[str, ...], _Sums] = field(default_factory=lambda: defaultdict(_Sums))
 
     def __post_init__(self) -> None:
         self.longest = checked_count("longest", self.longest, 1)
@@ -74,7 +75,7 @@ class PhraseTotals:
             for length, scores in enumerate(by_span(one, "phrase").T[: self.longest].tolist(), start=1):
                 for start in range(len(one) - length + 1):
                     phrase = tokens[start : start + length]
-                    self.sums.setdefault(phrase, _Sums()).add(self.texts, scores[start])
+                    self.sums[phrase].add(self.texts, scores[start])
         self.texts += 1
 
     def phrases(self, least: int) -> CorpusPhrases:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from unrolled.errors import UnrolledError, UnsupportedOperationError
@@ -29,6 +28,7 @@ class WhatWasRead(Protocol):
         """Numbers of the held results that the output reads by themselves."""
 
 
+T = TypeVar("T")
 Run = TypeVar("Run", bound=RunOfMode)
 Read = TypeVar("Read", bound=WhatWasRead)
 
@@ -74,18 +74,19 @@ def follow_if_held_only(
     try:
         return read(plain), (), ()
     except HeldOnlyError as error:
-        place = _place(len(holds), lambda first: read(run(_Followed(first))))
-        if place is None and holds:
-            with suppress(HeldOnlyError):  # that of the plain run says more; another error names what has no rule
-                read(run(_Followed(0)))
-        if place is None:
+
+        def attempt(first: int) -> tuple[_Followed, Run, Read]:
+            follows = _Followed(first)
+            followed = run(follows)
+            return follows, followed, read(followed)
+
+        last = _last_that_works(len(holds), attempt)
+        if last is None:
             held = ", ".join(dict.fromkeys(holds[-3:]))
             raise HeldOnlyError(f"{error}{f' (held last: {held})' if held else ''}") from error
-    follows = _Followed(place)
-    followed = run(follows)
-    found = read(followed)
+    follows, followed, found = last
     while beside := {number for number in found.held if followed.mode.holds[number] in FOLLOWED}:
-        follows = _Followed(place, follows.beside | beside)
+        follows = replace(follows, beside=follows.beside | beside)
         followed = run(follows)
         found = read(followed)
     holds = followed.mode.holds
@@ -94,22 +95,31 @@ def follow_if_held_only(
     return found, follows, (note,)
 
 
-def _place(count: int, attempt: Callable[[int], object]) -> int | None:
-    """Return the last of ``count`` held results from which on all have to be followed; None if that is of no use."""
+def _last_that_works(count: int, attempt: Callable[[int], T]) -> T | None:
+    """Follow all of ``count`` held results from one on, as late a one as works; return None if none does.
 
-    def works(place: int) -> bool:
+    If following from one on works, so does following from any before it.
+    """
+
+    def tried(place: int) -> T | None:
         try:
-            attempt(place)
+            return attempt(place)
         except UnrolledError:
-            return False
-        return True
+            return None
 
-    if count and works(count - 1):
-        return count - 1
-    if not count or not works(0):
+    if not count:
         return None
     first, last = 0, count - 1
+    if last and (found := tried(last)) is not None:
+        return found
+    try:
+        found = attempt(first)
+    except HeldOnlyError:  # that of the plain run says more; another error names what has no rule
+        return None
     while last - first > 1:
         middle = (first + last) // 2
-        first, last = (middle, last) if works(middle) else (first, middle)
-    return first
+        if (better := tried(middle)) is None:
+            last = middle
+        else:
+            first, found = middle, better
+    return found

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.memory_layout import without_repeats
-from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents
+from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents, numbers_told
 from unrolled.held_forward.rows import Row
 
 __all__ = ["LinearOutput"]
@@ -91,20 +91,11 @@ class LinearOutput:
         gradient = self.gradients[place]
         assert gradient is not None
         used = gradient != 0
-        divisor = torch.where(used, gradient, torch.ones_like(gradient))
-        powers = []
-        for gradients in self._weighed:
-            weighed = gradients[place]
-            if weighed is None or bool((weighed != 0)[~used].any()):  # the gradients of several examples cancel
-                return None
-            powers.append(torch.where(used, weighed / divisor, 1.0).clamp_min(0.5).log2())
-        base = base_of(self.output.dtype)
-        digits = [power.round().long().clamp(0, base - 1) for power in powers[:-1]]
-        number = sum((digit * base**k for k, digit in enumerate(digits)), torch.zeros_like(used, dtype=torch.int64))
-        off = used & (number >= self.batch)
-        number = number.clamp_max(self.batch - 1)
-        for power, exponents in zip(powers, self._exponents, strict=True):
-            off |= used & ((power - exponents[number]).abs() > _CLEAR)
+        weighed = [gradients[place] for gradients in self._weighed]
+        known = [each for each in weighed if each is not None]
+        if len(known) < len(weighed) or any(bool(each[~used].any()) for each in known):
+            return None  # the gradients of several examples cancel
+        number, off = numbers_told(gradient, known, self._exponents, base_of(self.output.dtype), _CLEAR)
         sizes = self.contributions(place).abs()
         # entries at the size of rounding have no quotient to speak of
         if float(sizes[off].sum()) > torch.finfo(sizes.dtype).eps * float(sizes.sum()):

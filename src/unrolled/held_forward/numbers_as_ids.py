@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.coarsest_type import coarsest_type
+from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents, numbers_told
 from unrolled.held_forward.recorded_maps import image, pull_back
 from unrolled.held_forward.rows import Row
 
@@ -14,7 +16,7 @@ __all__ = ["TO_INTEGERS", "entries_of"]
 
 TO_INTEGERS = frozenset({"long", "int", "short", "to", "type", "type_as", "bucketize"})
 """Operations that may make integers of numbers."""
-CLOSE = 64
+CLOSE = 8
 """How many roundings what an entry makes of its number may be off."""
 
 
@@ -27,18 +29,16 @@ def entries_of(value: Tensor, rows: Sequence[Row]) -> Tensor | None:
     inputs = [row for row in rows if row.kind in ("token", "category", "feature", "number", "computed")]
     reaching = pull_back(value, [row.leaf for row in inputs], torch.ones_like(value))
     for row in (row for row, gradient in zip(inputs, reaching, strict=True) if gradient is not None):
-        ones, numbers = torch.ones_like(row.leaf), torch.arange(row.leaf.numel(), device=value.device)
-        drawn = torch.rand(row.leaf.numel(), generator=torch.Generator().manual_seed(0), device="cpu").to(row.leaf)
-        scale, at_drawn = (image(value, [row.leaf], [each]) for each in (ones, drawn.view_as(row.leaf)))
-        reached = (scale != 0) | (at_drawn != 0)
+        leaf, coarsest = row.leaf, coarsest_type((value.dtype, row.leaf.dtype))
+        count, base, ones = leaf.numel(), base_of(coarsest), torch.ones_like(leaf)
+        exponents = [each.to(leaf.device) for each in (*digits_of(count, base), drawn_exponents(count, base))]
+        weights = (ones, *(torch.ldexp(ones, each.view_as(leaf)) for each in exponents))
+        plain, *weighed = (image(value, [leaf], [each]) for each in weights)
+        reached = torch.stack([each != 0 for each in (plain, *weighed)]).any(dim=0)
         if not bool(reached.any()):
             continue
-        numbered = image(value, [row.leaf], [numbers.to(row.leaf).view_as(row.leaf)])
-        entry = torch.where(scale != 0, numbered / torch.where(scale != 0, scale, 1.0), -1.0).round().long()
-        inside = (entry >= 0) & (entry < row.leaf.numel())
-        gap = (at_drawn - scale * drawn[entry.clamp(0, row.leaf.numel() - 1)]).abs()
-        exact = gap <= CLOSE * torch.finfo(value.dtype).eps * scale.abs()
-        if row.first < 0 or bool((reached & ~(inside & exact & (found < 0))).any()):
+        entry, off = numbers_told(plain, weighed, exponents, base, CLOSE * torch.finfo(coarsest).eps)
+        if row.first < 0 or bool((reached & ((plain == 0) | off | (found >= 0))).any()):
             return None
         found = torch.where(reached, entry + row.first, found)
     return found if bool((found >= 0).any()) else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-__all__ = ["base_of", "digits_of", "drawn_exponents"]
+__all__ = ["base_of", "digits_of", "drawn_exponents", "numbers_told"]
 
 _BASE = 32
 """Digits of a number: weights are at most 2 to the power of 31."""
@@ -31,3 +33,27 @@ def digits_of(count: int, base: int) -> list[Tensor]:
 def drawn_exponents(count: int, base: int) -> Tensor:
     """Return a random exponent for each number below ``count``: what digits say of a single reader holds for it too."""
     return torch.randint(base, (count,), generator=torch.Generator().manual_seed(0), device="cpu")
+
+
+def numbers_told(
+    plain: Tensor, weighed: Sequence[Tensor], exponents: Sequence[Tensor], base: int, close: float
+) -> tuple[Tensor, Tensor]:
+    """Return the number that each entry comes from, and whether it comes from none alone.
+
+    Args:
+        plain: The entries without weights; they tell nothing where they are zero.
+        weighed: The entries by the weights of each digit of the numbers, the lowest first, then by drawn ones.
+        exponents: Of these weights, each shape (count,).
+        base: Of the digits.
+        close: How far the logarithm of a weight may be from its exponent.
+    """
+    used, count = plain != 0, len(exponents[-1])
+    divisor = torch.where(used, plain, torch.ones_like(plain))
+    powers = [torch.where(used, each / divisor, 1.0).clamp_min(0.5).log2() for each in weighed]
+    digits = [power.round().long().clamp(0, base - 1) for power in powers[:-1]]
+    number = sum((digit * base**k for k, digit in enumerate(digits)), torch.zeros_like(used, dtype=torch.int64))
+    off = used & (number >= count)
+    number = number.clamp_max(count - 1)
+    for power, each in zip(powers, exponents, strict=True):
+        off |= used & ((power - each[number]).abs() > close)
+    return number, off

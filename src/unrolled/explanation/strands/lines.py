@@ -20,8 +20,8 @@ from unrolled.decomposition.composed_sequence import ComposedSequence, Stretch
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.score_ngrams import scored_blocks
 from unrolled.decomposition.score_spans import span_bands
+from unrolled.decomposition.sweeps import running_sum
 from unrolled.explanation.strands.strand import Strand
-from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
 
 __all__ = ["Line", "find_lines", "residual", "unfit_stacks"]
@@ -112,18 +112,19 @@ class Line:
         forward, backward = (self._spread((level,), products)[..., 0] for level in self.levels)
         return (forward + backward.gather(0, reversal(self.first.lengths, len(forward)))).T.double().cpu()
 
+    def over_steps(self, level: Sequence[Strand], values: Mapping[Strand, Tensor]) -> Tensor:
+        """Put the values of a level's strands, each (time, batch, n), one after another over the line's sequences."""
+        parts = []
+        for strand in level:
+            own = values[strand]
+            whole = own.new_zeros(len(own), self.batch, own.shape[-1])
+            parts.append(whole.index_copy(1, strand.rows.to(own.device), own))
+        return torch.cat(parts)
+
     def _spread(self, levels: Sequence[Sequence[Strand]], values: Mapping[Strand, Tensor]) -> Tensor:
-        """Put the values of strands, each (time, batch, state), side by side over the line's steps and sequences."""
-        stretches = []
-        for strands in zip(*levels, strict=True):
-            part = torch.cat([values[strand] for strand in strands], dim=-1).detach()
-            lengths = strands[0].lengths
-            inside = torch.arange(len(part), device=lengths.device)[:, None] < lengths
-            part = torch.where(inside[..., None], part, torch.zeros_like(part))
-            whole = part.new_zeros(len(part), self.batch, part.shape[-1])
-            whole[:, strands[0].rows] = part
-            stretches.append(whole)
-        return torch.cat(stretches)
+        """Put the values of levels side by side over the line's steps and sequences, zero outside these."""
+        whole = torch.cat([self.over_steps(level, values).detach() for level in levels], dim=-1)
+        return torch.where(self.inside.to(whole.device)[..., None], whole, torch.zeros_like(whole))
 
     def _compose(self, levels: Sequence[Sequence[Strand]]) -> ComposedSequence:
         """Join the strands' recurrences."""
@@ -221,17 +222,7 @@ def residual(strand: Strand) -> Tensor:
         own = strand.stack.layout.turn(hidden, strand.direction)
         found = relative_error(total_states(strand.stack)[strand.direction] - own, own)
         return torch.where(strand.stack.layout.inside, found, 0.0).amax(dim=0).double()
-    current, workspace = strand.start.detach(), Workspace()
-    errors, image = [], torch.empty_like(current)[None]
-    inside = torch.arange(len(strand.states), device=current.device)[:, None] < strand.lengths
-    moved = [(link, low.states.detach() - low.sequence.g) for low, link in strand.below]
-    for t, g in enumerate(strand.sequence.g):
-        below: Tensor | None = None
-        for link, rest in moved:
-            part = link.at(t).apply(rest[t][None])
-            below = part if below is None else below + part
-        strand.sequence.apply(t, current[None], image, workspace, below)
-        current = image[0] + g
-        errors.append(current - strand.states[t].detach())
-    found = relative_error(torch.stack(errors), strand.states.detach())
-    return torch.where(inside, found, 0.0).amax(dim=0).double()
+    inside = torch.arange(len(strand.states), device=strand.lengths.device)[:, None] < strand.lengths
+    moved = [link.apply(low.states.detach() - low.sequence.g) for low, link in strand.below]
+    states, total = strand.states.detach(), running_sum(strand.sequence, torch.stack(moved).sum(0) if moved else None)
+    return torch.where(inside, relative_error(total - states, states), 0.0).amax(dim=0).double()

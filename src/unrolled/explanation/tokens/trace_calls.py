@@ -124,23 +124,16 @@ def trace_calls(
     if not all(_reads_the_same(strand, tracer.reads) for line in lines for strand in line.levels[0]):
         return [Traces((), tracer.looked_up)] * len(lines)
     with torch.enable_grad():
-        read = [_read_by_line(line, tracer.reads) for line in lines]
+        read = [
+            line.over_steps(line.levels[0], {strand: tracer.reads[strand.call] for strand in line.levels[0]})
+            for line in lines
+        ]
     return [_traces(line, each, tracer) for line, each in zip(lines, read, strict=True)]
 
 
 def _reads_the_same(strand: Strand, reads: Sequence[Tensor]) -> bool:
     """Tell whether a strand's call reads as many steps and sequences in the traced run."""
     return strand.call < len(reads) and reads[strand.call].shape[:2] == strand.states.shape[:2]
-
-
-def _read_by_line(line: Line, reads: Sequence[Tensor]) -> Tensor:
-    """Put what the calls of a line's lowest level read one after another, shape (time, batch, input)."""
-    parts = []
-    for strand in line.levels[0]:
-        own, rows = reads[strand.call], strand.rows
-        whole = own.new_zeros(len(own), line.inside.shape[1], own.shape[2])
-        parts.append(whole.index_copy(1, rows.to(own.device), own))
-    return torch.cat(parts)
 
 
 def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:

@@ -81,19 +81,23 @@ def power(call: Held) -> Tensor:
 
 @rule("norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm", "norm_except_dim")
 def norm(call: Held) -> Tensor:
-    """‖x‖ = Σ x ∂‖x‖/∂x: a norm is homogeneous, so its gradient is what is held."""
+    """‖x‖ = Σ x ∂‖x‖/∂x: a norm is homogeneous, so its gradient is what is held; that of order 0 counts."""
     x, *rest = call.args
     with torch.enable_grad():
         point = x.detach().clone().requires_grad_()
-        value: Any = call.function(point, *rest, **call.kwargs)
-        (slope,) = torch.autograd.grad(value.sum(), point)
-    dims = _reduced(x, value, rest, call.kwargs)
+        value: Any = call.run(point, *rest)
+        (slope,) = torch.autograd.grad(value.sum(), point, allow_unused=True)
+    if slope is None:
+        return call.mode.hold(call)
+    dims = _reduced(call, x.dim(), value)
     return (x * slope).sum(dim=dims, keepdim=value.dim() == x.dim()) if dims else (x * slope).sum()
 
 
-def _reduced(x: Tensor, value: Tensor, rest: list[Any], kwargs: dict[str, Any]) -> tuple[int, ...] | None:
+def _reduced(call: Held, count: int, value: Tensor) -> tuple[int, ...] | None:
     """The axes that a norm was taken over."""
-    given = kwargs.get("dim", next((each for each in rest[1:] if isinstance(each, int | tuple | list)), None))
+    given = call.named("input", *(() if call.name == "frobenius_norm" else ("p",)), "dim").get("dim")
+    if call.name == "norm_except_dim":
+        return tuple(axis for axis in range(count) if axis != (given or 0))
     if given is None:
-        return tuple(range(x.dim())) if value.dim() else None
+        return tuple(range(count)) if value.dim() else None
     return (given,) if isinstance(given, int) else tuple(given)

@@ -158,14 +158,16 @@ def power(call: IncrementCall) -> Tensor:
 
 def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Compute (φ(z) - φ(z₀)) / (z - z₀); where the two nearly coincide, the derivative in the middle."""
-    step = end - start
-    near = step.abs() < torch.finfo(step.dtype).eps ** 0.33
-    slope = (high - low) / torch.where(near, torch.ones_like(step), step)
+    step, rise, eps = end - start, high - low, torch.finfo(end.dtype).eps
+    slope = rise / torch.where(step == 0, torch.ones_like(step), step)
+    near = step.abs() < eps**0.33
     if bool(near.any()):
         middle = (start + 0.5 * step).detach()
         derivative = torch.func.jvp(function, (middle,), (torch.ones_like(middle),))[1]
         derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
-        slope = torch.where(near, derivative, slope)
+        # across a kink, or near a pole, the derivative does not give the rise, and the quotient does
+        rounding = 4 * eps * (low.abs() + high.abs())
+        slope = torch.where(near & ((derivative * step - rise).abs() <= rounding), derivative, slope)
     return slope.masked_fill(slope.isnan(), 0.0)  # a branch that the step does not choose may be no number
 
 
