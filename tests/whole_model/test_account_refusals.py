@@ -215,6 +215,15 @@ def test_an_output_that_is_not_finite_is_refused():
         unrolled.account(model, ids(2, 4), target=1)
 
 
+def test_an_infinite_weight_of_another_class_is_named():
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
+    with torch.no_grad():
+        model[1].weight[0, 0] = torch.inf
+    assert bool(torch.isfinite(model(torch.ones(1, 3))[:, 1]).all())
+    with pytest.raises(NonFiniteError, match=r"weights 1\.weight hold NaN or infinity"):
+        unrolled.account(model, torch.ones(1, 3), target=1)
+
+
 def test_an_output_without_classes_needs_a_target():
     class Tagger(Head):
         def forward(self, tokens):
