@@ -171,6 +171,7 @@ def test_a_forward_that_seeds_itself_is_not_random():
         ({"of": "rnn"}, "rnn returns a tuple"),
         ({"expansion": "secnt"}, "did you mean 'secant'"),
         ({"share": 2}, "share is 2"),
+        ({"share": "0.5"}, "share is a str"),
         ({"tokens": "it is"}, "expected a list of words"),
         ({"tokens": [["a"]]}, "tokens are those of 1 examples; expected 2"),
         ({"tokens": [list("abcdefgh")] * 2}, "8 tokens for a text of 4"),
