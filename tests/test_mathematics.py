@@ -132,6 +132,50 @@ def test_a_parameter_beside_a_gate_is_a_factor_and_not_a_content():
     assert not torch.allclose(torchs.features["0"], own.features["0"], atol=0.01)
 
 
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_lower_bound_that_is_learned_makes_a_gate_an_ordinary_factor(learned):
+    bound = torch.tensor([0.2], dtype=torch.float64)
+    model = Function(lambda v: (bound + (1 - bound) * torch.sigmoid(v[:, :1])) * v[:, 1:])
+    if learned:
+        model.bound = nn.Parameter(bound)
+        bound = model.bound
+    found = unrolled.account(model, torch.tensor([[2.0, 3.0]], dtype=torch.float64), target=0, share=1.0)
+    factor = 0.2 + 0.8 * torch.sigmoid(torch.tensor(2.0).double()).item()
+    expected = [0.5 * (factor - 0.6) * 3, 0.5 * factor * 3] if learned else [0.0, factor * 3]
+    assert found.features["0"][0].tolist() == pytest.approx(expected)
+    assert "with a learned lower bound, β + (1 − β) σ as in HGRN, a forget gate is an ordinary factor" in PAGE
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_first_state_of_constants_is_a_factor_in_a_loop_and_a_content_in_log_space(given):
+    half = torch.full((1, 1, 1), 0.5, dtype=torch.float64)
+
+    def by_logarithms(x, first=half):
+        decays = nn.functional.pad(-nn.functional.softplus(x), (0, 0, 1, 0)).cumsum(1)
+        written = torch.cat([first.log(), nn.functional.logsigmoid(x)], 1)
+        return (decays + (written - decays).logcumsumexp(1)).exp()[:, -1]
+
+    def by_a_loop(x, first=half):
+        h = first[:, 0]
+        for u in x.unbind(1):
+            h = (1 - torch.sigmoid(u)) * h + torch.sigmoid(u)
+        return h
+
+    class Model(Function):
+        def forward(self, *given):
+            return self.function(*given)
+
+    x = torch.tensor([[[0.7], [-0.3], [1.1]]], dtype=torch.float64)
+    arguments = (x, half) if given else (x,)
+    logs, loop = (
+        unrolled.account(Model(f), *arguments, target=0).features["0"].flatten() for f in (by_logarithms, by_a_loop)
+    )
+    apart = (logs - loop).tolist()
+    assert apart[1:] == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert (abs(apart[0]) > 1e-3) is not given
+    assert "is a factor in the loop and a content in log space" in PAGE
+
+
 class Product(Cell):
     """h' = (x + h) (2 x + h): two factors that hold the input and the state."""
 

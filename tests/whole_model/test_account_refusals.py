@@ -171,6 +171,7 @@ def test_a_forward_that_seeds_itself_is_not_random():
         ({"of": "rnn"}, "rnn returns a tuple"),
         ({"expansion": "secnt"}, "did you mean 'secant'"),
         ({"share": 2}, "share is 2"),
+        ({"share": "0.5"}, "share is a str"),
         ({"tokens": "it is"}, "expected a list of words"),
         ({"tokens": [["a"]]}, "tokens are those of 1 examples; expected 2"),
         ({"tokens": [list("abcdefgh")] * 2}, "8 tokens for a text of 4"),
@@ -213,6 +214,15 @@ def test_an_output_that_is_not_finite_is_refused():
     model = Head(lambda h: h / 0)
     with pytest.raises(NonFiniteError, match="expected finite numbers"):
         unrolled.account(model, ids(2, 4), target=1)
+
+
+def test_an_infinite_weight_of_another_class_is_named():
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
+    with torch.no_grad():
+        model[1].weight[0, 0] = torch.inf
+    assert bool(torch.isfinite(model(torch.ones(1, 3))[:, 1]).all())
+    with pytest.raises(NonFiniteError, match=r"weights 1\.weight hold NaN or infinity"):
+        unrolled.account(model, torch.ones(1, 3), target=1)
 
 
 def test_an_output_without_classes_needs_a_target():

@@ -43,6 +43,14 @@ def view(**changes):
     return AccountView(**(given | changes))
 
 
+@pytest.mark.parametrize("show", [str, lambda found: found._repr_html_()])
+def test_an_expansion_is_named_where_a_recurrent_network_follows_it(account, show):
+    assert "recurrent networks by secant, all else by shares" in show(account)
+    without = unrolled.account(nn.Linear(3, 2), torch.randn(1, 3), target=1, expansion="path")
+    assert "by shares" in show(without)
+    assert "path" not in show(without)
+
+
 def test_the_terminal_shows_tokens_ledger_biases_and_verdict(account):
     text = str(account)
     for part in (

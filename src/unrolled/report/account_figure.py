@@ -56,7 +56,7 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
     lines = (
         (0.2, 11.0, INK, f"{clip(visible(view.target), 60)}: {minus(signed(view.output))}"),
         (0.42, 7.5, SOFT, f"= {clip(visible(ledger), 130)}"),
-        (0.58, 7.5, SOFT, f"recurrent networks by {clip(visible(view.expansion), 40)}, all else by shares"),
+        (0.58, 7.5, SOFT, view.method),
         (0.74, 7.5, SOFT, view.verdict),
     )
     write_lines(figure, 0.25 / wide, tall, lines)

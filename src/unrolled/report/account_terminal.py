@@ -18,7 +18,7 @@ def render(view: AccountView) -> RenderableType:
     heading = Text.assemble(
         (visible(view.target), "bold"),
         f"  {signed(view.output)}  ",
-        (f"recurrent networks by {visible(view.expansion)}, all else by shares", FAINT),
+        (view.method, FAINT),
     )
     limit = view.limit
     blocks: list[RenderableType] = [heading]

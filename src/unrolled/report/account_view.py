@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from unrolled.errors import NonFiniteError
 from unrolled.report.colour import rounded_limit
+from unrolled.report.formatting import clip, visible
 from unrolled.report.page_view import cancellation_words
 
 __all__ = ["AccountView", "Group"]
@@ -42,11 +43,20 @@ class AccountView:
     notes: tuple[str, ...]
     by_feature: tuple[Group, ...] = ()
     """The same contributions by feature, summed over the steps."""
+    recurrent: bool = True
+    """Whether the expansion was used: whether the model ran a recurrent network that follows it."""
 
     @property
     def shown(self) -> tuple[Group, ...]:
         """All groups; those by feature are no summands of their own."""
         return (*self.groups, *self.by_feature)
+
+    @property
+    def method(self) -> str:
+        """Say by which rules the output was accounted for."""
+        if not self.recurrent:  # a scan, attention or a loop of the model's own does not follow the expansion
+            return "by shares"
+        return f"recurrent networks by {clip(visible(self.expansion), 40)}, all else by shares"
 
     @property
     def limit(self) -> float:

@@ -16,6 +16,7 @@ from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
+from unrolled.held_forward.all_modules import all_parameters
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.account_request import AccountRequest
@@ -75,9 +76,17 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         deterministic=not (drawn or (seeded and runs.draws)),
     )
     if not torch.isfinite(result.remainder).all():
-        raise NonFiniteError.overflow("the contributions")
+        raise _not_finite(model)
     told = notes_of(result, means.computed, means.left, behind)
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
+
+
+def _not_finite(model: nn.Module) -> NonFiniteError:
+    """Say why contributions are not finite while the output is: a weight that the output does not read, or overflow."""
+    for name, weight in all_parameters(model).items():
+        if not torch.isfinite(weight).all():
+            return NonFiniteError(f"weights {name} hold NaN or infinity; expected finite numbers")
+    return NonFiniteError.overflow("the contributions")
 
 
 def _checked(output: Tensor) -> Tensor:

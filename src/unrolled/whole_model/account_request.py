@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.model_arguments import model_arguments
@@ -58,6 +58,8 @@ class AccountRequest:
         """Validate what :func:`unrolled.account` is given, as far as that can be done before the model runs."""
         own = {"tokens": tokens, "target": target, "against": against, "features": features}
         given = model_arguments(model, args, kwargs, model_kwargs, own)
+        if not isinstance(share, int | float):
+            raise UsageError(f"share is {kind_of(share)}; expected a number from 0 to 1")
         if not 0 <= share <= 1:
             raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
         chosen, words = resolve(expansion), checked_words(tokens)

@@ -40,6 +40,7 @@ def view_of(account: AccountedOutput, example: int) -> AccountView:
         output=float(one.output),
         cancellation=float(one.cancellation),
         closes=one.closes,
+        recurrent=one.recurrent,
         notes=(*one.notes, *([f"example {example} of a batch of {len(account)}"] if len(account) > 1 else [])),
     )
 
