@@ -140,7 +140,7 @@ class Trainer:
         train, state = self.splits["train"], self.state
         self.order_state = self.order.get_state()
         plan = bounded_plan(train, self.settings.batch, self.settings.max_tokens, self.order)
-        for batch in _selected(train, plan[state.batch :]):
+        for batch in _selected(train, plan, state.batch):
             if state.exhausted(self.settings):
                 break
             result = self._step(batch, len(plan))
@@ -309,9 +309,9 @@ class Trainer:
         }
 
 
-def _selected(split: Split[Any], plan: Sequence[Tensor]) -> Iterator[Any]:
+def _selected(split: Split[Any], plan: Sequence[Tensor], first: int) -> Iterator[Any]:
     """Build some batches in a row, so that between steps the processor's caches hold the model, not this code."""
-    for begin in range(0, len(plan), _BATCHES_AHEAD):
+    for begin in range(first, len(plan), _BATCHES_AHEAD):
         yield from [split.select(which) for which in plan[begin : begin + _BATCHES_AHEAD]]
 
 
