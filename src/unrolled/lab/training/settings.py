@@ -73,6 +73,11 @@ class TrainingSettings(Settings):
     tensorboard: bool = False
     """Also write the log for TensorBoard."""
 
+    def most_steps(self, batches: int) -> int:
+        """Return the largest number of steps of a training with so many batches in an epoch."""
+        most = self.epochs * batches
+        return min(self.steps or most, most)
+
     def renamed(self, name: Callable[[str], str]) -> TrainingSettings:
         """Name the file of word vectors in another way."""
         return self if self.vectors is None else self.model_copy(update={"vectors": Path(name(str(self.vectors)))})

@@ -152,8 +152,7 @@ class Trainer:
 
     def _lr(self, step: int, batches: int) -> float:
         """Compute the learning rate of a step; the number of all steps is estimated from this epoch's batches."""
-        steps = self.settings.steps or self.settings.epochs * batches
-        return learning_rate(self.settings, step, steps, self.state.cuts)
+        return learning_rate(self.settings, step, self.settings.most_steps(batches), self.state.cuts)
 
     def _step(self, batch: Any, batches: int) -> StepResult:
         """Train on one batch."""
