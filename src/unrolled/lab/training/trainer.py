@@ -121,18 +121,20 @@ class Trainer:
     def run(self) -> Run:
         """Train to the end, and return the run with the weights of the best epoch."""
         self.callback.on_start(self.config.task.metrics, self.settings, self.state.step)
-        logs = Logs(self.folder, self.config.task.metrics) if self.group.is_main else None
+        self.logs = Logs(self.folder, self.config.task.metrics) if self.group.is_main else None
         try:
-            if logs:
-                logs.truncate(self.state.logs)
+            if self.logs:
+                self.logs.truncate(self.state.logs)
             with Interruption() as self.interruption:
-                self.logs = logs
                 while not self.state.over(self.settings, self.config.sizes["dev"]):
                     self._epoch()
-                return self._finish()
+                run = self._finish()
+            if self.interruption.received is not None:  # while the results were written
+                self.interruption.raise_stop(f"the training of {self.folder} had ended when it was interrupted")
+            return run
         finally:
-            if logs:
-                logs.close()
+            if self.logs:
+                self.logs.close()
             self.callback.on_end()
 
     def _epoch(self) -> None:
@@ -282,8 +284,7 @@ class Trainer:
         best = self.checkpoints.load_best(state.best) if self.group.is_main and state.best else {}
         best = self.group.gather(best)[0]
         load_tensors(model, best, self.checkpoints.folder)
-        test = self._evaluate(model.to(self.group.device).eval(), "test")
-        if test is None:
+        if (test := self._evaluate(model.to(self.group.device).eval(), "test")) is None:
             self._stop()
         metrics = self._metrics(state.best_epoch, test)
         if self.lock:
@@ -291,8 +292,8 @@ class Trainer:
             finish_run_folder(self.folder, best, model_card(config, metrics, len(state.history)), metrics)
             self.checkpoints.keep_last()
         self.group.barrier()
-        task, model, history = config.task, model.to("cpu"), tuple(state.history)
-        return Run(task, model, config.settings, config.data, metrics, history, self.folder)
+        history = tuple(state.history)
+        return Run(config.task, model.to("cpu"), config.settings, config.data, metrics, history, self.folder)
 
     def _metrics(self, best: Epoch, test: dict[str, float]) -> dict[str, float]:
         state = self.state
