@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from unrolled.errors import UnknownNameError, UsageError
 
@@ -35,6 +42,15 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    later: ClassVar[tuple[str, ...]] = ()
+    """Settings that were added later: earlier runs, and trials whose keys are made of their settings, lack them."""
+
+    @model_serializer(mode="wrap")
+    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the later settings where they have their defaults."""
+        record: dict[str, Any] = serialise(self)
+        fields = type(self).model_fields
+        return {key: value for key, value in record.items() if key not in self.later or value != fields[key].default}
 
     @model_validator(mode="before")
     @classmethod

@@ -56,6 +56,7 @@ def test_a_folder_is_read_with_the_names_of_its_classes(tmp_path):
     assert [len(each) for each in (corpus.train, corpus.dev, corpus.test)] == [40, 4, 4]
     assert corpus.train[0].text == TEXTS[0]
     assert corpus.labels[corpus.train[0].label] == "glad"
+    assert len(corpus.notes) == len(set(corpus.notes)) == 3  # the columns of each split, once
     objects = load_dataset(data, Classification)
     assert (objects.train, objects.dev, objects.test) == (corpus.train, corpus.dev, corpus.test)
 

@@ -106,6 +106,15 @@ def test_once_accepted_they_are_the_data_of_the_run(stopped, files):
     assert heard.lines == []
 
 
+def test_the_model_card_counts_the_examples_that_were_accepted(unrolled, stopped, files):
+    with files["train"].open("a") as file:
+        file.write("one more text\tpos\n")
+    assert unrolled("resume", stopped, "--accept-changed-data").status == 0
+    card = (stopped / "README.md").read_text()
+    assert "| train | 31 |" in card
+    assert "| dev | 30 |" in card
+
+
 def test_a_change_that_was_accepted_is_kept_without_the_name_of_the_home(unrolled, stopped, files, monkeypatch):
     monkeypatch.setenv("HOME", str(files["train"].parent))
     flip(files["train"], 3)

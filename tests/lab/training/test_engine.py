@@ -159,6 +159,19 @@ def test_steps_cut_an_epoch_short_and_what_was_learned_is_judged(task, corpus, t
     assert [epoch.step for epoch in run.history][-1] == run.metrics["steps"] == 13
 
 
+def test_the_rate_falls_to_nothing_by_the_last_epoch_where_it_comes_before_the_last_step(task, corpus, tmp_path):
+    rates = {}
+    for steps in (None, 1000, 8):
+        watching = Watching()
+        chosen = settings(epochs=2, schedule="linear", steps=steps)
+        train(task, corpus, chosen, tmp_path / str(steps), data=DATA, callback=watching)
+        rates[steps] = [step.lr for step in watching.steps]
+    assert rates[1000] == rates[None]
+    assert rates[None][-1] == pytest.approx(0.03 / len(rates[None]))
+    assert rates[8][-1] == pytest.approx(0.03 / 8)
+    assert rates[8] != rates[None][:8]
+
+
 def test_the_watcher_sees_every_batch_go_by(task, corpus, tmp_path):
     watching = Watching()
     train(task, corpus, settings(epochs=2), tmp_path / "run", data=DATA, callback=watching)

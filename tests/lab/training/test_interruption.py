@@ -13,8 +13,10 @@ import pytest
 
 from toy_tasks import DATA, Carry, carry, classify, stream, told
 from unrolled.errors import DataError, FileError, StoppedError
+from unrolled.lab.training import trainer
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
+from unrolled.lab.training.run_creation import finish_run_folder
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -106,6 +108,23 @@ def test_a_signal_while_dev_or_test_is_looked_at_ends_the_look(corpus, whole, tm
         train(task, corpus, SETTINGS, tmp_path / "run", data=DATA)
     resume(tmp_path / "run", corpus, task_class=Carry)
     assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGTERM, StoppedError), (signal.SIGINT, KeyboardInterrupt)], ids=["SIGTERM", "SIGINT"]
+)
+def test_a_signal_while_the_results_are_written_is_obeyed_once_they_are(
+    corpus, whole, tmp_path, monkeypatch, number, error
+):
+    def finish(*results):
+        os.kill(os.getpid(), number)
+        finish_run_folder(*results)
+
+    monkeypatch.setattr(trainer, "finish_run_folder", finish)
+    with pytest.raises(error, match=r"the training of .*run had ended"):
+        train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA)
+    assert outcome(tmp_path / "run") == outcome(whole.folder)
+    assert not load_run(tmp_path / "run", Carry).unfinished
 
 
 def test_a_second_ctrl_c_is_not_waited_for(corpus, tmp_path):

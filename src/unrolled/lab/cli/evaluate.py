@@ -5,29 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-
-from unrolled.lab.cli import open_run
-from unrolled.lab.cli.printed_metrics import format_metrics
-
-if TYPE_CHECKING:
-    from unrolled.lab.data.reading import Reading
-    from unrolled.lab.training.run_folder import Run
-from pathlib import Path
-from typing import Annotated
 
 from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.lab.cli import open_run
 from unrolled.lab.cli.error_page import write_error_page
 from unrolled.lab.cli.labelled_predictions import is_text_classification, predict_classes, predict_ratings
 from unrolled.lab.cli.options import MultiValueCommand, RunDataFolder, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
+from unrolled.lab.cli.printed_metrics import format_metrics
 from unrolled.laboratory import check_run, check_source, files_of_run, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
+
+if TYPE_CHECKING:
+    from unrolled.lab.data.reading import Reading
+    from unrolled.lab.training.run_folder import Run
 
 __all__ = ["app", "evaluate"]
 

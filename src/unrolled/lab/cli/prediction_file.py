@@ -36,13 +36,13 @@ class Prediction:
 
 def predicted_rows(run: Run, words: Sequence[Sequence[str]]) -> list[tuple[str, tuple[float, ...]]]:
     """Predict texts as words: the class with the probabilities of all classes, or the number without any."""
-    from unrolled.lab.training.trained_model import softmax
+    from scipy.special import softmax
 
     outputs, classes = run.outputs_of(words), run.task.classes
     if not classes:
         return [(f"{row[0]:.9g}", ()) for row in outputs.tolist()]  # all digits of a float32
     best = outputs.argmax(axis=1).tolist()
-    return [(classes[place], tuple(row)) for place, row in zip(best, softmax(outputs).tolist(), strict=True)]
+    return [(classes[place], tuple(row)) for place, row in zip(best, softmax(outputs, axis=1).tolist(), strict=True)]
 
 
 def header(classes: Sequence[str], *, labelled: bool, files: bool) -> list[str]:

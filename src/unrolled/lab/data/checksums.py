@@ -176,24 +176,7 @@ def _checksums(split: Iterable[Any]) -> Iterator[bytes]:
 
 
 def _checksum(example: Any) -> bytes:
-    try:
-        text = _JOIN(_parts(example))
-    except TypeError:  # a tuple of other things than words
-        text = _spelled(example)
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=_BYTES).digest()
-
-
-def _parts(example: Any) -> Iterable[str]:
-    """Return the parts of :func:`_spelled` if the tuples of an example are words: they are joined once, not twice."""
-    parts: list[str] = []
-    for name in _field_names(cast(Hashable, type(example))):
-        value = getattr(example, name)
-        if type(value) is tuple:
-            parts.append(str(len(value)))
-            parts += value or ("",)
-        else:
-            parts.append(_spelled(value))
-    return parts or (_spelled(example),)
+    return blake2b(_spelled(example).encode(errors="surrogatepass"), digest_size=_BYTES).digest()
 
 
 def _spelled(value: Any) -> str:

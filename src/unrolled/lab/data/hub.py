@@ -92,7 +92,7 @@ def read_hub_split(
     if rows.is_unlabelled(name, kind):
         raise DataError(f"{path}: its examples have no labels; pass another --split, or predict them: unrolled predict")
     examples = rows.split((path,), kind, known)
-    return ReadSplit(examples, (f"{path}: {len(examples):,} examples", *dict.fromkeys(rows.notes)))
+    return ReadSplit(examples, (f"{path}: {len(examples):,} examples", *rows.notes))
 
 
 def hub_rows(data: str, split: str) -> tuple[Path, Callable[[], Iterator[tuple[int, Mapping[str, Any]] | InvalidRow]]]:
@@ -182,10 +182,17 @@ class _Rows(JsonLines):
     def __init__(self, title: str, tables: Mapping[str, Any], reading: Reading) -> None:
         super().__init__(reading)
         self._title, self._tables = title, tables
+        self._keys: dict[Path, tuple[str, str]] = {}
 
     def path(self, split: str) -> Path:
         """Return what stands for the file of a split, in messages."""
         return Path(f"{self._title}[{split}]")
+
+    def keys(self, path: Path, kind: type[Corpus[Any]]) -> tuple[str, str]:
+        """Return the keys of the text and of the label, which are found and noted once for each split."""
+        if path not in self._keys:
+            self._keys[path] = super().keys(path, kind)
+        return self._keys[path]
 
     def is_unlabelled(self, split: str, kind: type[Corpus[Any]]) -> bool:
         """Tell whether all labels of a split are the one that stands for none."""

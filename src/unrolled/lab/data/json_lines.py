@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from unrolled.lab.data.reading import InvalidRow
+from unrolled.lab.data.tables.table import spread
 from unrolled.lab.data.text_files import malformed, numbered_lines, without_compression
 
-__all__ = ["find_surrogate", "read_json_objects"]
+__all__ = ["find_surrogate", "read_json_objects", "sample_table"]
+
+_SAMPLE = 2000
 
 
 def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | InvalidRow]:
@@ -33,6 +36,15 @@ def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Inval
             hint = 'one a line, as {"text": "fine", "label": "good"}'
             error = malformed(path, number, "an object in JSON", repr(line), hint)
             yield InvalidRow(path, number, "without one object in JSON", error)
+
+
+def sample_table(
+    objects: Iterable[tuple[int, Mapping[str, Any]] | InvalidRow],
+) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Return the keys of at most 2,000 objects from the whole file, and a row of text for each of these objects."""
+    records = spread((each[1] for each in objects if not isinstance(each, InvalidRow)), _SAMPLE)
+    names = tuple(dict.fromkeys(key for record in records for key in record))
+    return names, [["" if record.get(name) is None else str(record[name]) for name in names] for record in records]
 
 
 def _program(line: str, record: Any) -> str:

@@ -194,8 +194,7 @@ class TagGrammar:
             ((True, True, False), (False, False, True), (True, True, False))
         """
         for tag in tags:
-            prefix, dash, kind = tag.partition("-")
-            if tag != "O" and not (prefix in ("B", "I", "E", "S") and dash and kind):
+            if not _TAG.fullmatch(tag):
                 raise DataError(f"{tag!r} is not a tag of IOBES; expected O, or B-, I-, E- or S- and a type")
         return cls(
             first=tuple(_may_follow("O", tag) for tag in tags),
@@ -206,9 +205,7 @@ class TagGrammar:
 
 def _may_follow(before: str, tag: str) -> bool:
     """Tell whether IOBES allows ``tag`` right after ``before``."""
-    if before[0] in "BI":
-        return tag[0] in "IE" and tag[1:] == before[1:]
-    return tag[0] in "OSB"
+    return _invalid_after(before, tag, "IOBES") is None
 
 
 def iobes_tags(tags: Iterable[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -66,9 +67,9 @@ def _count_details(corpus: Corpus[Any], split: Any) -> tuple[str, str]:
         case Brackets():
             return "strings", f"{sum(map(len, split)) + len(split):,} symbols with the ends"
         case Classification():
-            counts = [sum(each.label == label for each in split) for label in range(len(corpus.labels))]
-            listed = ", ".join(f"{count:,} {label}" for label, count in zip(corpus.labels, counts, strict=True))
-            return "texts", listed if len(counts) <= 5 else f"{len(counts)} classes"
+            counts = Counter(each.label for each in split)
+            listed = ", ".join(f"{counts[number]:,} {label}" for number, label in enumerate(corpus.labels))
+            return "texts", listed if len(corpus.labels) <= 5 else f"{len(corpus.labels)} classes"
     return "texts", f"{sum(len(each.tokens) for each in split):,} tokens"
 
 

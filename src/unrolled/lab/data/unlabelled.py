@@ -9,12 +9,13 @@ from typing import Any
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.formats import FORMATS
+from unrolled.lab.data.formats.labelled_text import Csv, JsonLines, Tsv
 from unrolled.lab.data.hub import hub_rows
-from unrolled.lab.data.json_lines import read_json_objects
+from unrolled.lab.data.json_lines import read_json_objects, sample_table
 from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
-from unrolled.lab.data.tables.dialect import COMMAS, TABS
-from unrolled.lab.data.tables.table import TextTable, open_texts, spread
+from unrolled.lab.data.tables.names import TEXTS
+from unrolled.lab.data.tables.table import TextTable, open_texts
 from unrolled.lab.data.text_files import (
     check_escaped,
     numbered_lines,
@@ -27,10 +28,7 @@ from unrolled.report.formatting import clip
 
 __all__ = ["read_texts"]
 
-_TABLES = {".csv": COMMAS, ".tsv": TABS, ".tab": TABS}
-_JSON = (".jsonl", ".ndjson", ".json")
-_SAMPLE = 2000
-_PLAIN = ("text", "sentence")
+_DIALECTS = {suffix: format.dialects for format in (Csv, Tsv) for suffix in format.suffixes}
 
 
 def read_texts(
@@ -62,9 +60,9 @@ def read_texts(
         found = standard_input()
     elif split is not None:
         raise UsageError(f"--split is {split}, but {path} is a file without splits; leave it out")
-    elif suffix in _TABLES:
-        found = _table_texts(open_texts(path, _TABLES[suffix], reading), reading, say)
-    elif suffix in _JSON:
+    elif suffix in _DIALECTS:
+        found = _table_texts(open_texts(path, _DIALECTS[suffix], reading), reading, say)
+    elif suffix in JsonLines.suffixes:
         found = _json_texts(path, partial(read_json_objects, path), reading, say)
     elif reading.columns:
         raise UsageError(f"{reading.columns[0]} is given, but every line of {path} is a text; leave it out")
@@ -104,7 +102,7 @@ def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None])
 
 def _say_column(path: Path, names: Sequence[str], column: int, reading: Reading, say: Callable[[str], None]) -> None:
     """Say which of several columns was chosen, if it is none that this library documents and nobody named it."""
-    if len(names) > 1 and reading.text_column is None and names[column].strip().lower() not in _PLAIN:
+    if len(names) > 1 and reading.text_column is None and names[column].strip().lower() not in TEXTS:
         say(f"{path}: texts from {names[column].strip()!r}")
 
 
@@ -114,11 +112,9 @@ def _json_texts(
     reading: Reading,
     say: Callable[[str], None],
 ) -> Iterator[tuple[int, str]]:
-    records = spread((each[1] for each in objects() if not isinstance(each, InvalidRow)), _SAMPLE)
-    names = tuple(dict.fromkeys(key for record in records for key in record))
+    names, rows = sample_table(objects())
     if not names:
         raise DataError(f"{path}: expected one object in JSON a line, found none")
-    rows = [["" if record.get(name) is None else str(record[name]) for name in names] for record in records]
     column = choose_text(path, names, rows, reading)
     _say_column(path, names, column, reading, say)
     key = names[column]

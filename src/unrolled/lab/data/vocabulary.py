@@ -7,17 +7,14 @@ a text holds depends on the program that wrote it. A vocabulary that is made of 
 from __future__ import annotations
 
 import heapq
-import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from unrolled.atomic_write import atomic_write
-from unrolled.errors import DataError, FileError, UsageError
+from unrolled.errors import DataError, UsageError
 
 __all__ = ["PADDING", "UNKNOWN", "UNKNOWN_WORD", "Vocabulary", "compose"]
 
@@ -154,29 +151,6 @@ class Vocabulary:
         if not isinstance(composed, bool):
             raise DataError(f'"composed" is {composed!r}; expected true or false')
         return cls(tuple(words), lowercase, composed)
-
-    def save(self, path: Path) -> None:
-        """Write the vocabulary as JSON; FileError if the file cannot be written."""
-        atomic_write(path, (json.dumps(self.to_record(), ensure_ascii=False, indent=0) + "\n").encode())
-
-    @classmethod
-    def load(cls, path: Path) -> Vocabulary:
-        """Read a vocabulary that :meth:`save` wrote.
-
-        Raises:
-            FileError: If the file cannot be read.
-            DataError: If it is truncated or is not a vocabulary.
-        """
-        try:
-            record: Any = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}: expected a whole JSON file; {error}") from None
-        try:
-            return cls.from_record(record)
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from None
 
 
 def compose(tokens: Sequence[str]) -> Sequence[str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.data.tables.values import may_have_thousands, number_hint
@@ -120,11 +121,8 @@ class Padded:
 
 def padded(sequences: Sequence[NDArray[Any]], dtype: torch.dtype) -> Padded:
     """Pad sequences with zeros to the length of the longest."""
-    lengths = torch.tensor([len(one) for one in sequences])
-    values = torch.zeros(len(sequences), int(lengths.max()), *sequences[0].shape[1:], dtype=dtype)
-    for row, one in zip(values, sequences, strict=True):
-        row[: len(one)] = torch.tensor(one, dtype=dtype)
-    return Padded(values, lengths)
+    rows = [torch.tensor(one, dtype=dtype) for one in sequences]
+    return Padded(pad_sequence(rows, batch_first=True), torch.tensor([len(row) for row in rows]))
 
 
 def is_nested(X: Any) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_random_state, column_or_1d
 from torch import nn
 from torch.nn import functional as F
@@ -39,7 +40,7 @@ _DRAWING = RLock()
 """Torch's generators of random numbers belong to the process: one thread at a time draws from them."""
 
 
-class _Recurrent(ExplainsExamples, BaseEstimator):
+class _Recurrent(ExplainsExamples):
     """What both estimators share."""
 
     def __init__(
@@ -94,13 +95,15 @@ class _Recurrent(ExplainsExamples, BaseEstimator):
         X, y = out_of_torch(X), listed_answers(y)
         self.__dict__.pop("model_", None)  # a training that fails leaves no model of other words or columns
         self.words_ = None
-        learn_columns(self, X if is_nested(X) else None)
-        if is_text(X):
+        text, nested = is_text(X), is_nested(X)
+        self.rows_ = not (text or nested)
+        learn_columns(self, X if nested else None)
+        if text:
             texts = list(X)
             self.words_ = LearnedWords.learn(texts, self.tokenizer, self.min_count)
             sequences: list[NDArray[Any]] = [self.words_.split(text)[1] for text in texts]
             self.n_features_in_ = 1
-        elif is_nested(X):
+        elif nested:
             sequences = list(numeric_sequences(X, "sequences"))
             self.n_features_in_ = sequences[0].shape[1]
         else:
@@ -114,8 +117,7 @@ class _Recurrent(ExplainsExamples, BaseEstimator):
         sequences, _ = self._read(X)  # which also tells whether there is a model
         return outputs_of(self.model_, sequences)
 
-    def _fit(self, X: Any, sequences: list[NDArray[Any]], answers: FittedAnswers) -> None:
-        self.rows_ = self.words_ is None and not is_nested(X)
+    def _fit(self, sequences: list[NDArray[Any]], answers: FittedAnswers) -> None:
         settings = PooledSettings(
             encoder=self.encoder,
             hidden=self.hidden,
@@ -199,14 +201,12 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         self.classes_, indices = learn_classes(y)
         targets = torch.as_tensor(indices, dtype=torch.int64)
         losses, weights = partial(F.cross_entropy, reduction="none"), weights_of(sample_weight, sequences)
-        self._fit(X, sequences, FittedAnswers(targets, len(self.classes_), losses, weights))
+        self._fit(sequences, FittedAnswers(targets, len(self.classes_), losses, weights))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each class of ``classes_``, shape (examples, classes)."""
-        outputs = self._outputs(X)
-        powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._outputs(X), axis=1))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each example."""
@@ -241,9 +241,7 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         self.mean_, self.spread_ = float(y.mean()), spread if spread > 0 else 1.0
         targets = torch.as_tensor((y - self.mean_) / self.spread_, dtype=torch.get_default_dtype())
         weights = weights_of(sample_weight, sequences)
-        self._fit(
-            X, sequences, FittedAnswers(targets, 1, lambda outputs, wanted: (outputs[:, 0] - wanted) ** 2, weights)
-        )
+        self._fit(sequences, FittedAnswers(targets, 1, lambda outputs, wanted: (outputs[:, 0] - wanted) ** 2, weights))
         with torch.no_grad():  # the model's output is in the unit of y
             head = self.model_.head
             assert isinstance(head, nn.Linear)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
+from pydantic import Field, field_validator
 
 from unrolled.errors import UnknownNameError
 from unrolled.lab.settings import Settings
@@ -18,6 +16,7 @@ MOST_LAYERS = 1000
 class EncoderSettings(Settings):
     """The encoder and the embedding of a model."""
 
+    later = ("identity",)
     encoder: str = "gru"
     """The recurrent network: rnn, gru or lstm from torch.nn, or any cell or n-gram model of this package."""
     hidden: int = Field(128, ge=1)
@@ -43,14 +42,6 @@ class EncoderSettings(Settings):
         if name not in ENCODER_NAMES:
             raise UnknownNameError("encoder", name, ENCODER_NAMES)
         return name
-
-    @model_serializer(mode="wrap")
-    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out identity where it is off: recorded trials, which are named by their settings, lack it."""
-        record: dict[str, Any] = serialise(self)
-        if not record.get("identity"):
-            record.pop("identity", None)
-        return record
 
 
 class PooledSettings(EncoderSettings):

@@ -143,7 +143,7 @@ class Checkpoints:
         files = self._files()
         for path in files[kept:]:
             path.unlink()
-        named = {_record(path.read_bytes())["best"] for path in files[:kept]}
+        named = {_record(_header(path))["best"] for path in files[:kept]}
         for path in [*self.folder.glob("best-*.safetensors"), *self.folder.glob(".*.tmp")]:
             if path.name not in named:
                 path.unlink(missing_ok=True)
@@ -163,6 +163,13 @@ def _verified(path: Path) -> bytes:
     if name is None or _digest(content) != name.groups()[-1]:
         raise DataError(f"{path} is damaged: its checksum is not the one in its name")
     return content
+
+
+def _header(path: Path) -> bytes:
+    """Read the beginning of a checkpoint, without its tensors."""
+    with path.open("rb") as file:
+        size = file.read(8)
+        return size + file.read(int.from_bytes(size, "little"))
 
 
 def _record(content: bytes) -> dict[str, Any]:

@@ -78,8 +78,7 @@ def train(
     with process_group(settings.device) as group, seeded(settings.seed):
         group.in_main(lambda: check_destination(folder, force))
         splits = _encode(task, corpus)
-        sizes = {name: len(splits[name]) for name in _SPLITS}
-        config = RunConfig(task, settings, data.with_absolute_paths(), sizes, group.world_size)
+        config = RunConfig(task, settings, data.with_absolute_paths(), _sizes(splits), group.world_size)
         model = task.build()
         if settings.vectors is not None:
             callback.on_message(set_initial_vectors(settings.vectors, task, model))
@@ -145,6 +144,7 @@ def resume(
             group.in_main(lambda: check_data(folder, corpus, files or {}, accept_changed_data, callback.on_message))
             splits = _encode(config.task, corpus)
             check_sample(folder, config, corpus, splits)
+            config = replace(config, sizes=_sizes(splits))  # of data that have changed, where that was accepted
             trainer = Trainer(config, config.task.build(), splits, folder, group, callback)
             trainer.restore(lock)
             return trainer.run()
@@ -181,6 +181,10 @@ def _check_installed(task: Task[Any, Any]) -> None:
     for metric in task.metrics:
         if metric.requires is not None:
             metric.requires()
+
+
+def _sizes(splits: Mapping[str, Split[Any]]) -> dict[str, int]:
+    return {name: len(splits[name]) for name in _SPLITS}
 
 
 def _encode(task: Task[Any, Any], corpus: Corpus[Any]) -> dict[str, Split[Any]]:

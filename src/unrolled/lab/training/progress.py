@@ -93,8 +93,7 @@ class TrainingProgress(Callback):
 
     def _note_warmup(self, batches: int) -> None:
         """Say so where the training ends before the learning rate has risen: little data, and the warmup of a task."""
-        chosen, steps = self._settings, self._settings.epochs * batches
-        steps = min(steps, chosen.steps or steps)
+        chosen, steps = self._settings, self._settings.most_steps(batches)
         if chosen.warmup > steps:
             self.on_message(
                 f"the learning rate rises for {chosen.warmup:,} steps, but there are only {steps:,}: it stays below "

@@ -9,14 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
-from pydantic import (
-    Field,
-    PrivateAttr,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.data.corpus import Corpus, Examples
@@ -34,6 +27,7 @@ __all__ = ["DataSettings", "TrainingSettings"]
 class TrainingSettings(Settings):
     """The training settings. The defaults were chosen on SST-2's dev set."""
 
+    later = ("max_tokens", "freeze_vectors")
     epochs: int = Field(10, ge=1)
     """Largest number of passes over the training split."""
     steps: int | None = Field(None, ge=1)
@@ -79,6 +73,11 @@ class TrainingSettings(Settings):
     tensorboard: bool = False
     """Also write the log for TensorBoard."""
 
+    def most_steps(self, batches: int) -> int:
+        """Return the largest number of steps of a training with so many batches in an epoch."""
+        most = self.epochs * batches
+        return min(self.steps or most, most)
+
     def renamed(self, name: Callable[[str], str]) -> TrainingSettings:
         """Name the file of word vectors in another way."""
         return self if self.vectors is None else self.model_copy(update={"vectors": Path(name(str(self.vectors)))})
@@ -89,16 +88,6 @@ class TrainingSettings(Settings):
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name, re.ASCII):
             raise UsageError(f"device is {name!r}; expected auto, cpu, cuda or a numbered GPU such as cuda:1")
         return name
-
-    @model_serializer(mode="wrap")
-    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out later settings at their defaults: recorded trials, which are named by their settings, lack them."""
-        record: dict[str, Any] = serialise(self)
-        if record.get("max_tokens") == type(self).model_fields["max_tokens"].default:
-            record.pop("max_tokens")
-        if not record.get("freeze_vectors"):
-            record.pop("freeze_vectors", None)
-        return record
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -118,6 +107,7 @@ C = TypeVar("C", bound=Corpus[Any])
 class DataSettings(Settings):
     """A dataset, or a user's own files."""
 
+    later = ("text_column", "label_column", "header", "skip_invalid", "max_length", "longer")
     data: tuple[str, ...] = Field(min_length=1)
     """A dataset, with its settings if it has any: dyck(2,8,seed=3); the files to train on; or hf:NAME or hf:FOLDER."""
     dev: tuple[str, ...] = ()
@@ -151,14 +141,6 @@ class DataSettings(Settings):
             names = ("text_column", "label_column")
             return {key: str(value) if key in names and type(value) is int else value for key, value in values.items()}
         return values
-
-    @model_serializer(mode="wrap")
-    def _serialise(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the later settings where they have their defaults: earlier runs lack them."""
-        record: dict[str, Any] = serialise(self)
-        fields = type(self).model_fields
-        later = ("text_column", "label_column", "header", "skip_invalid", "max_length", "longer")
-        return {key: value for key, value in record.items() if key not in later or value != fields[key].default}
 
     @property
     def reading(self) -> Reading:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from torch import nn
 
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
@@ -25,13 +26,7 @@ if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
     from unrolled.explanation.explanations import Explanations
 
-__all__ = ["TrainedModel", "softmax"]
-
-
-def softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the probabilities of the classes; shapes (texts, classes)."""
-    powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+__all__ = ["TrainedModel"]
 
 
 def _class_of(label: Any, classes: Sequence[str]) -> str:
@@ -94,7 +89,7 @@ class TrainedModel:
         outputs = self._outputs(texts)
         if not self.task.classes:
             raise UsageError(f"a run of the task {self.task.name} predicts numbers, not classes; use predict")
-        return softmax(outputs)
+        return np.asarray(softmax(outputs, axis=1))
 
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
         """Return the accuracy; for a task of ratings R², 1 minus the squared error over the variance of the ratings.

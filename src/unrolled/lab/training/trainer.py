@@ -121,18 +121,20 @@ class Trainer:
     def run(self) -> Run:
         """Train to the end, and return the run with the weights of the best epoch."""
         self.callback.on_start(self.config.task.metrics, self.settings, self.state.step)
-        logs = Logs(self.folder, self.config.task.metrics) if self.group.is_main else None
+        self.logs = Logs(self.folder, self.config.task.metrics) if self.group.is_main else None
         try:
-            if logs:
-                logs.truncate(self.state.logs)
+            if self.logs:
+                self.logs.truncate(self.state.logs)
             with Interruption() as self.interruption:
-                self.logs = logs
                 while not self.state.over(self.settings, self.config.sizes["dev"]):
                     self._epoch()
-                return self._finish()
+                run = self._finish()
+            if self.interruption.received is not None:  # while the results were written
+                self.interruption.raise_stop(f"the training of {self.folder} had ended when it was interrupted")
+            return run
         finally:
-            if logs:
-                logs.close()
+            if self.logs:
+                self.logs.close()
             self.callback.on_end()
 
     def _epoch(self) -> None:
@@ -140,7 +142,7 @@ class Trainer:
         train, state = self.splits["train"], self.state
         self.order_state = self.order.get_state()
         plan = bounded_plan(train, self.settings.batch, self.settings.max_tokens, self.order)
-        for batch in _selected(train, plan[state.batch :]):
+        for batch in _selected(train, plan, state.batch):
             if state.exhausted(self.settings):
                 break
             result = self._step(batch, len(plan))
@@ -152,8 +154,7 @@ class Trainer:
 
     def _lr(self, step: int, batches: int) -> float:
         """Compute the learning rate of a step; the number of all steps is estimated from this epoch's batches."""
-        steps = self.settings.steps or self.settings.epochs * batches
-        return learning_rate(self.settings, step, steps, self.state.cuts)
+        return learning_rate(self.settings, step, self.settings.most_steps(batches), self.state.cuts)
 
     def _step(self, batch: Any, batches: int) -> StepResult:
         """Train on one batch."""
@@ -283,8 +284,7 @@ class Trainer:
         best = self.checkpoints.load_best(state.best) if self.group.is_main and state.best else {}
         best = self.group.gather(best)[0]
         load_tensors(model, best, self.checkpoints.folder)
-        test = self._evaluate(model.to(self.group.device).eval(), "test")
-        if test is None:
+        if (test := self._evaluate(model.to(self.group.device).eval(), "test")) is None:
             self._stop()
         metrics = self._metrics(state.best_epoch, test)
         if self.lock:
@@ -292,8 +292,8 @@ class Trainer:
             finish_run_folder(self.folder, best, model_card(config, metrics, len(state.history)), metrics)
             self.checkpoints.keep_last()
         self.group.barrier()
-        task, model, history = config.task, model.to("cpu"), tuple(state.history)
-        return Run(task, model, config.settings, config.data, metrics, history, self.folder)
+        history = tuple(state.history)
+        return Run(config.task, model.to("cpu"), config.settings, config.data, metrics, history, self.folder)
 
     def _metrics(self, best: Epoch, test: dict[str, float]) -> dict[str, float]:
         state = self.state
@@ -309,9 +309,9 @@ class Trainer:
         }
 
 
-def _selected(split: Split[Any], plan: Sequence[Tensor]) -> Iterator[Any]:
+def _selected(split: Split[Any], plan: Sequence[Tensor], first: int) -> Iterator[Any]:
     """Build some batches in a row, so that between steps the processor's caches hold the model, not this code."""
-    for begin in range(0, len(plan), _BATCHES_AHEAD):
+    for begin in range(first, len(plan), _BATCHES_AHEAD):
         yield from [split.select(which) for which in plan[begin : begin + _BATCHES_AHEAD]]
 
 

@@ -111,7 +111,7 @@ class EncodedQuestions:
 def pad_and_stack(parts: Sequence[Tensor]) -> Tensor:
     """Stack tensors with the same number of dimensions and different sizes, padded with zeros at their ends."""
     shape = [max(sizes) for sizes in zip(*(part.shape for part in parts), strict=True)]
-    pad_and_stack = parts[0].new_full((len(parts), *shape), PADDING)
-    for row, part in zip(pad_and_stack, parts, strict=True):
+    stacked = parts[0].new_full((len(parts), *shape), PADDING)
+    for row, part in zip(stacked, parts, strict=True):
         row[tuple(slice(size) for size in part.shape)] = part
-    return pad_and_stack
+    return stacked

@@ -146,10 +146,8 @@ class RowFormat(Format, Generic[R]):
                     f"{files.train[0]}: expected labels that occur on several lines, found each on one; "
                     f"name the column of the labels with --label-column{_if_numbers(known)}"
                 )
-        self._note_rare_labels(train, kind)
-        self._note_similar_labels(train, kind)
-        self._note_missing_labels(train, kind)
-        self._note_quoted_labels(train, kind)
+        counts = Counter(str(label) for row in train for label in set(self.labels(row.value, kind)))
+        self.notes += (f"{train[0].path}: {said}" for said in _remarkable_labels(counts))
         values = [[row.value for row in split] for split in (train, *splits)]
         try:
             corpus = self.corpus(files.name, kind, *values)
@@ -204,49 +202,34 @@ class RowFormat(Format, Generic[R]):
             raise all_invalid(invalid)
         self.notes += left_out(invalid)
 
-    def _note_rare_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
-        counts = Counter(label for row in train for label in set(self.labels(row.value, kind)))
-        once = sorted(str(label) for label, count in counts.items() if count == 1)
-        if once:
-            shown = ", ".join(once[:_SHOWN]) + (f" and {len(once) - _SHOWN:,} more" if len(once) > _SHOWN else "")
-            what = (
-                "a label has one training example" if len(once) == 1 else "some labels have one training example each"
-            )
-            self.notes.append(f"{train[0].path}: {what}, too few to be learned: {shown}")
 
-    def _note_similar_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
-        found = {str(label) for row in train for label in self.labels(row.value, kind)}
-        alike: dict[str, Callable[[str], object]] = {
-            "that differ in their case alone": str.casefold,
-            "that are the same number": _number_or_itself,
-            "that look the same": _as_it_looks,
-        }
-        for said, form in alike.items():
-            same: dict[object, set[str]] = {}
-            for label in found:
-                same.setdefault(form(label), set()).add(label)
-            shown_as = ascii if form is _as_it_looks else str
-            pairs = sorted(" and ".join(map(shown_as, sorted(each))) for each in same.values() if len(each) > 1)
-            if pairs:
-                more = f" and {len(pairs) - _SHOWN:,} more" if len(pairs) > _SHOWN else ""
-                shown = ", ".join(pairs[:_SHOWN]) + more
-                self.notes.append(f"{train[0].path}: labels {said} are different labels: {shown}")
+def _remarkable_labels(counts: Mapping[str, int]) -> Iterator[str]:
+    """Say which labels, of so many training examples each, may not be meant as they are."""
+    if once := sorted(label for label, count in counts.items() if count == 1):
+        what = "a label has one training example" if len(once) == 1 else "some labels have one training example each"
+        yield f"{what}, too few to be learned: {_first_of(once)}"
+    alike: dict[str, Callable[[str], object]] = {
+        "that differ in their case alone": str.casefold,
+        "that are the same number": _number_or_itself,
+        "that look the same": _as_it_looks,
+    }
+    for said, form in alike.items():
+        same: dict[object, set[str]] = {}
+        for label in counts:
+            same.setdefault(form(label), set()).add(label)
+        shown_as = ascii if form is _as_it_looks else str
+        pairs = sorted(" and ".join(map(shown_as, sorted(each))) for each in same.values() if len(each) > 1)
+        if pairs:
+            yield f"labels {said} are different labels: {_first_of(pairs)}"
+    if missing := sorted(label for label in counts if label.casefold() in _MISSING):
+        shown = ", ".join(f"{label} ({counts[label]:,} examples)" for label in missing)
+        yield f"labels that may stand for a missing one are learned as labels: {shown}"
+    if quoted := sorted(label for label in counts if len(label) > 2 and label[0] + label[-1] in _QUOTES):
+        yield f"quotes are learned as part of labels: {_first_of(quoted)}"
 
-    def _note_quoted_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
-        found = {str(label) for row in train for label in self.labels(row.value, kind)}
-        quoted = sorted(label for label in found if len(label) > 2 and label[0] + label[-1] in _QUOTES)
-        if quoted:
-            shown = ", ".join(quoted[:_SHOWN]) + (f" and {len(quoted) - _SHOWN:,} more" if len(quoted) > _SHOWN else "")
-            self.notes.append(f"{train[0].path}: quotes are learned as part of labels: {shown}")
 
-    def _note_missing_labels(self, train: Sequence[ValidRow[R]], kind: type[Corpus[object]]) -> None:
-        counts = Counter(str(label) for row in train for label in set(self.labels(row.value, kind)))
-        missing = sorted(label for label in counts if label.casefold() in _MISSING)
-        if missing:
-            shown = ", ".join(f"{label} ({counts[label]:,} examples)" for label in missing)
-            self.notes.append(
-                f"{train[0].path}: labels that may stand for a missing one are learned as labels: {shown}"
-            )
+def _first_of(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
 _QUOTES = ('""', "''", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb")

@@ -16,11 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
 from unrolled.lab.data.formats.base import RowFormat, ValidRow
-from unrolled.lab.data.json_lines import find_surrogate, read_json_objects
+from unrolled.lab.data.json_lines import find_surrogate, read_json_objects, sample_table
 from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.tables.columns import choose_columns
 from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
-from unrolled.lab.data.tables.table import open_table, spread
+from unrolled.lab.data.tables.table import open_table
 from unrolled.lab.data.tables.values import number_hint
 from unrolled.lab.data.text_files import check_escaped, malformed
 from unrolled.lab.data.tokenise import tokenise, tokenise_marked
@@ -210,21 +210,16 @@ class JsonLines(LabelledFormat):
 
     def keys(self, path: Path, kind: type[Corpus[Any]]) -> tuple[str, str]:
         """Return the keys of the text and of the label."""
-        records = spread((each[1] for each in self.objects(path) if not isinstance(each, InvalidRow)), _SAMPLE)
-        names = tuple(dict.fromkeys(key for record in records for key in record))
+        names, rows = sample_table(self.objects(path))
         trained = {self.reading.trained_text, self.reading.trained_label} & set(names)
         if not self.reading.columns and not trained and (not names or {"text", "label"} <= set(names)):
             return "text", "label"
-        rows = [["" if record.get(name) is None else str(record[name]) for name in names] for record in records]
         chosen = choose_columns(path, names, rows, self.reading, kind)
         keys = names[chosen.text], names[chosen.label]
         said = f"texts from {keys[0]!r}, labels from {keys[1]!r}"
         self.notes.append(f"{path}: {said}")
         self.columns[said] = None
         return keys
-
-
-_SAMPLE = 2000
 
 
 def _fields_of(

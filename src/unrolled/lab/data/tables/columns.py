@@ -115,7 +115,7 @@ class _Profile:
     marked: float
     """Share of fields that mark entities."""
     counts: bool
-    """Whether the fields are whole numbers in a row: the numbers of the rows."""
+    """Whether the fields are different whole numbers, as the numbers of rows are."""
 
     @property
     def is_text(self) -> bool:

@@ -1,6 +1,6 @@
 """Relations as the authors' published code of Implicit n-grams learns them: nineteen classes and wide word vectors.
 
-The code makes a new optimiser in each epoch. ``train_by_epochs`` does that; ``train_as`` has one for all.
+The code makes a new optimiser in each epoch. ``train_by_epochs`` does that; ``train_model`` has one for all.
 
 Source:
     The notebook RNN_relation_classification(semeval2010-8) of https://github.com/richardsun-voyager/inibr, read and not

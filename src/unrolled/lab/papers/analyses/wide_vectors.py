@@ -13,7 +13,7 @@ from torch import nn
 
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.experiment import TrialSetup
-from unrolled.lab.papers.framework.trial_training import train_as
+from unrolled.lab.papers.framework.trial_training import train_model
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.relate import Relate
 from unrolled.lab.training.run_folder import Run
@@ -48,7 +48,7 @@ def train_wide(
     setup: TrialSetup, task: str, corpus: Corpus[Any], model: Mapping[str, Any], training: Mapping[str, Any]
 ) -> Run:
     """Train a model as ``trial_training.train_model`` does, from wide word vectors, for "classify" or "relate"."""
-    return train_as(_WIDE[task])(setup, task, corpus, model, training)
+    return train_model(setup, _WIDE[task], corpus, model, training)
 
 
 def narrowed(model: Classifier) -> Classifier:

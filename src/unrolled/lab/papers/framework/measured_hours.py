@@ -49,8 +49,7 @@ class _Stopwatch(Callback):
             return
         timed, seconds = step.number - _WARM, self.clock() - self.began
         if timed >= _TIMED or seconds >= _LONGEST:
-            steps = min(self.settings.steps or step.total * self.settings.epochs, step.total * self.settings.epochs)
-            raise _Measured(steps * seconds / timed / _SECONDS)
+            raise _Measured(self.settings.most_steps(step.total) * seconds / timed / _SECONDS)
 
 
 def measured_hours(

@@ -26,7 +26,6 @@ __all__ = [
     "full_settings",
     "run_metrics",
     "train_and_measure",
-    "train_as",
     "train_model",
     "train_once",
     "train_task",
@@ -62,7 +61,7 @@ class _TrainingLog(Callback):
 
 def train_model(
     setup: TrialSetup,
-    task: str,
+    task: str | type[Task[Any, Any]],
     corpus: Corpus[Any],
     model: Mapping[str, Any],
     training: Mapping[str, Any],
@@ -73,13 +72,13 @@ def train_model(
 
     Args:
         setup: of the trial.
-        task: a member of ``unrolled.lab.tasks``.
+        task: a member of ``unrolled.lab.tasks``, or the class of another task.
         corpus: to train on.
         model: the settings of its architecture that differ from the task's defaults.
         training: the training settings that differ from the task's defaults.
         name: of the run within the trial.
     """
-    kind = TASKS.get(task)
+    kind = TASKS.get(task) if isinstance(task, str) else task
     built = kind.from_corpus(corpus, kind.Architecture(**model))
     return train_task(setup, built, corpus, {**kind.training_defaults, **training}, name=name)
 
@@ -93,18 +92,6 @@ def train_task(
         return resume(folder, corpus, task_class=type(task), callback=callback)
     settings = TrainingSettings(**training)
     return train(task, corpus, settings, folder, data=DataSettings(data=(corpus.name,)), callback=callback)
-
-
-def train_as(kind: type[Task[Any, Any]]) -> Callable[..., Run]:
-    """Return what trains as :func:`train_model` does, for a task that is no member of ``unrolled.lab.tasks``."""
-
-    def train_kind(
-        setup: TrialSetup, _: str, corpus: Corpus[Any], model: Mapping[str, Any], training: Mapping[str, Any]
-    ) -> Run:
-        task = kind.from_corpus(corpus, kind.Architecture(**model))
-        return train_task(setup, task, corpus, {**kind.training_defaults, **training})
-
-    return train_kind
 
 
 def train_once(
@@ -147,7 +134,7 @@ def run_metrics(run: Run) -> dict[str, float]:
 
 def train_and_measure(
     setup: TrialSetup,
-    task: str,
+    task: str | type[Task[Any, Any]],
     corpus: Corpus[Any],
     model: Mapping[str, Any],
     training: Mapping[str, Any],

@@ -36,7 +36,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import entities
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import train_and_measure, train_as
+from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["EntitiesOfCode"]
@@ -102,7 +102,7 @@ class EntitiesOfCode(Experiment):
         model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
         training = {name: chosen[name] for name in ("epochs", *_TRAINING, "spectral", "seed") if name in chosen}
         kind = NamesByPlace if "window" in chosen else NamesOfCode
-        return train_and_measure(setup, kind.name, corpus, model, training, train_with=train_as(kind))
+        return train_and_measure(setup, kind, corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""

@@ -34,7 +34,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import train_and_measure, train_as
+from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["RelationsOfCode"]
@@ -100,7 +100,7 @@ class RelationsOfCode(Experiment):
         model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
         learned = ("epochs", "batch", *_TRAINING, "spectral", "seed")
         training = {name: chosen[name] for name in learned if name in chosen}
-        return train_and_measure(setup, AllClasses.name, corpus, model, training, train_with=train_as(AllClasses))
+        return train_and_measure(setup, AllClasses, corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 over all classes with the published one; beside it that of table 4."""

@@ -61,7 +61,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_as, train_model
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_model
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import mean_errors
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
@@ -224,12 +224,12 @@ class SingleChanges(Experiment):
         if "block" in chosen:
             model["options"] = {"window": chosen["block"]}
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
-        task = "relate" if part == "relations" else "classify"
+        task: str | type[AllClasses] = "relate" if part == "relations" else "classify"
         corpus = _corpus(part, chosen["data"], "directed" in chosen, setup.data)
         train: Callable[..., Run] = train_wide if "vectors" in chosen else train_model
         if part in _ALL_CLASSES:
             kind = ByPlaces if "block" in chosen else NarrowVectors if "vectors" in chosen else AllClasses
-            train = kind.train_by_epochs if "optimisers" in chosen else train_as(kind)
+            task, train = kind, kind.train_by_epochs if "optimisers" in chosen else train_model
         elif "optimisers" in chosen:
             train = (WideContinuingClassify if "vectors" in chosen else ContinuingClassify).train_by_epochs
         measure = partial(_step_errors, corpus) if part == "errors" else run_metrics
