@@ -162,8 +162,9 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
     slope = rise / torch.where(step == 0, torch.ones_like(step), step)
     near = step.abs() < eps**0.33
     if bool(near.any()):
-        middle = (start + 0.5 * step).detach()
-        derivative = torch.func.jvp(function, (middle,), (torch.ones_like(middle),))[1]
+        with torch.enable_grad():
+            middle = (start + 0.5 * step).detach().requires_grad_()
+            (derivative,) = torch.autograd.grad(function(middle).sum(), middle)  # each value reads one entry
         derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
         # across a kink, or near a pole, the derivative does not give the rise, and the quotient does
         rounding = 4 * eps * (low.abs() + high.abs())
