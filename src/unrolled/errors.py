@@ -70,7 +70,7 @@ class ConvergenceError(UnrolledError):
             f"secant cannot follow the step, since {why}: use unrolled.account, the expansion operating, or another "
             "operation in the step"
             if why
-            else "use the expansion secant, which needs no quadrature, or a larger tolerance"
+            else "use the expansion secant, which needs no quadrature, or a larger tolerance in unrolled.decompose"
         )
         super().__init__(
             f"the quadrature {name} has not converged: a step is off by {error:.2g} of its state, more than the "

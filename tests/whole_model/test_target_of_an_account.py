@@ -24,6 +24,13 @@ def test_several_numbers_an_example_are_refused():
         unrolled.account(Forecast(), torch.randn(3, 7, 4), target=lambda output: output)
 
 
+def test_the_classes_of_one_example_are_no_examples():
+    with pytest.raises(ShapeError, match=r"the target gave shape \(1, 6\); expected one number an example"):
+        unrolled.account(Forecast(), torch.randn(1, 7, 4), target=lambda output: output)
+    for target in (lambda output: output[:, 2], lambda output: output.sum()):
+        assert len(unrolled.account(Forecast(), torch.randn(1, 7, 4), target=target).output) == 1
+
+
 @pytest.mark.parametrize(
     "target", [lambda output: output[:, 2], lambda output: output[:, 2:3], lambda output: output[None, :, 2]]
 )

@@ -65,7 +65,7 @@ class Shares(Linearisation):
         try:
             operator = ray.shares(self.share)
         except UnsupportedOperationError as error:
-            raise UnsupportedOperationError(f"{error}; choose the expansion secant or path") from error
+            raise UnsupportedOperationError(f"{error}; choose the expansion path, or unrolled.account") from error
         return ray.end - ray.increment(operator), operator
 
     def __str__(self) -> str:

@@ -66,7 +66,8 @@ def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarg
     if not isinstance(chosen, Tensor):
         raise ShapeError(f"the target gave {kind_of(chosen)}; expected a tensor, one number an example")
     count = chosen.numel()
-    if chosen.dim() > 1 and count != max(chosen.shape):
+    of_one = isinstance(plain, Tensor) and plain.dim() == 2 and len(plain) == 1  # (batch, classes)
+    if (of_one and count > 1) or (chosen.dim() > 1 and count != max(chosen.shape)):
         raise ShapeError(f"the target gave shape {tuple(chosen.shape)}; expected one number an example")
     return SelectedTarget(lambda output: select_target(output, target, count), function_name(target))
 

@@ -125,7 +125,7 @@ def _averaged(
     start: Tensor,
 ) -> Tensor:
     """Average a derivative along the line from zero, linear in x; nodes are added until it gives the known rise."""
-    held = x.detach()
+    held, scale = x.detach(), max(1.0, float(value.abs().max()))  # rounding grows with the value
     for count in NODES:
         with torch.no_grad():
             parts = [
@@ -133,6 +133,6 @@ def _averaged(
                 for node, w in legendre_nodes(count)
             ]
             gap = (sum(w * along(held, p) for w, p in parts) - (value - start)).abs().max()
-        if float(gap) <= CLOSE.get(value.dtype, 1e-2):
+        if float(gap) <= scale * CLOSE.get(value.dtype, 1e-2):
             break
     return torch.stack([w * along(x, p) for w, p in parts]).sum(0)
