@@ -96,6 +96,10 @@ class ActivatedCell(ABC):
         """Return the activations at a point: as they are known, or computed."""
         return point.values or self.activations(*point)
 
+    def parts_at(self, point: Point) -> tuple[Tensor, ...]:
+        """Compute φ at a point, from its activations where they are known."""
+        return self.parts_of(self.values_at(point), point.carried)
+
 
 class GatedCell(ABC):
     """A cell whose gates can be held fixed: the expansion ``gates``."""

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unrolled.cells.base import Cell, checked_size
-from unrolled.cells.capabilities import ActivatedCell, Point
+from unrolled.cells.capabilities import Point
 from unrolled.cells.closed_run import ClosedRun
 from unrolled.errors import ShapeError, UsageError
 from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
@@ -127,6 +127,14 @@ class ClosedCell(Cell):
             carried: The first part of the previous state, shape (…, d).
         """
 
+    def activations(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
+        """Return nothing: the activations are not computed apart; a cell that does is an ``ActivatedCell``."""
+        return {}
+
+    def parts_at(self, point: Point) -> tuple[Tensor, ...]:
+        """Compute φ at a point."""
+        return self.elementwise(*point)
+
     def slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Compute every diagonal of the Jacobian at one point, by name, each (…, d).
 
@@ -199,8 +207,8 @@ class ClosedCell(Cell):
         images, products, carried, values = [first], [], [first[:, : self.hidden_size]], []
         for x in from_input:
             products.append(F.linear(self.hidden(images[-1]), self.recurrent_weight, self.recurrent_bias))
-            values.append(self._values(x, products[-1], carried[-1]))
-            parts = self._parts(values[-1], x, products[-1], carried[-1])
+            values.append(self.activations(x, products[-1], carried[-1]))
+            parts = self.parts_at(Point(x, products[-1], carried[-1], values[-1]))
             images.append(self.join_parts(parts))
             carried.append(parts[0] if len(parts) == 2 else images[-1])
         return ClosedRun(
@@ -221,19 +229,11 @@ class ClosedCell(Cell):
         from_input = F.linear(inputs, self.weight_ih, self.bias_ih)
         from_hidden = F.linear(before, self.recurrent_weight, self.recurrent_bias)
         if len(self.parts) == 1:
-            carried, values = before, self._values(from_input, from_hidden, before)
+            carried, values = before, self.activations(from_input, from_hidden, before)
         else:
             carried, values = self.carry_through(from_input, from_hidden, first[:, : self.hidden_size])
-        image = self.join_parts(self._parts(values, from_input, from_hidden, carried))
+        image = self.join_parts(self.parts_at(Point(from_input, from_hidden, carried, values)))
         return ClosedRun(self, inputs, first, image, from_input, from_hidden, carried, values)
-
-    def _values(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
-        return self.activations(from_input, from_hidden, carried) if isinstance(self, ActivatedCell) else {}
-
-    def _parts(self, values: Named, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
-        if isinstance(self, ActivatedCell):
-            return self.parts_of(values, carried)
-        return self.elementwise(from_input, from_hidden, carried)
 
     def carry_through(self, from_input: Tensor, from_hidden: Tensor, first: Tensor) -> tuple[Tensor, Named]:
         """Return the carried part of s_0 … s_{T-1}, and the activations of all steps where the cell has them apart.
@@ -247,4 +247,4 @@ class ClosedCell(Cell):
         for x, h in zip(from_input[:-1], from_hidden[:-1], strict=True):
             carried.append(self.elementwise(x, h, carried[-1])[0])
         whole = torch.stack(carried)
-        return whole, self._values(from_input, from_hidden, whole)
+        return whole, self.activations(from_input, from_hidden, whole)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
-from unrolled.cells.capabilities import ActivatedCell, FirstOrderCell, GatedCell, MeanSlopesCell, Point, ShareSlopesCell
+from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point, ShareSlopesCell
 from unrolled.cells.ray import Ray
 from unrolled.linalg.quadrature import Named, Rule
 from unrolled.linalg.structured import Structured
@@ -78,24 +78,19 @@ class ClosedRay(Ray[Structured]):
     @cached_property
     def origin(self) -> Tensor:
         """f(x⁰_t, 0), shape (time, batch, state)."""
-        point, cell = self._begin, self.cell
-        if isinstance(cell, ActivatedCell):
-            return cell.join_parts(cell.parts_of(point.values, point.carried))
-        return cell.join_parts(cell.elementwise(*point))
+        return self.cell.join_parts(self.cell.parts_at(self._begin))
 
     @cached_property
     def _begin(self) -> Point:
         """The point at α = 0, with its activations."""
         point = self.point(0.0)
-        return replace(point, values=self.cell.activations(*point)) if isinstance(self.cell, ActivatedCell) else point
+        return replace(point, values=self.cell.activations(*point))
 
     @cached_property
     def _end(self) -> Point:
         """The point at α = 1, with its activations."""
-        point, values = self.point(1.0), self.run.values
-        if isinstance(self.cell, ActivatedCell):
-            values = values or self.cell.activations(*point)
-        return replace(point, values=values)
+        point = self.point(1.0)
+        return replace(point, values=self.run.values or self.cell.activations(*point))
 
     def operator_of(self, slopes: Callable[[slice], Named]) -> Structured:
         """Build the operator whose diagonals are given by name: every expansion of a closed cell ends here.

@@ -17,7 +17,7 @@ from unrolled.kernels.base import run_kernel
 from unrolled.kernels.elementwise import GRUUpdate
 from unrolled.kernels.gated import GatedKernel, ResetBeforeKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, slope_from_zero, slope_of_step
+from unrolled.linalg.activations import SIGMOID, TANH, Activation, slope_from_zero, slope_of_step, with_share
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term, block
 
@@ -122,21 +122,17 @@ class GRU(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell)
         d, (r, z, n) = self.hidden_size, self.values_at(end).values()
         m = block(end.from_hidden, N, d)
         a = torch.addcmul(block(end.from_input, N, d), r, m)
-        by_candidate = (1 - self._kept(z, share)).mul_(slope_from_zero(self.candidate, a, n))
+        by_candidate = (1 - with_share(self.gate, z, share)).mul_(slope_from_zero(self.candidate, a, n))
         return {
             "reset": slope_from_zero(self.gate, end.pre_activation(R, d), r).mul_(m).mul_(by_candidate).mul_(1 - share),
             "update": slope_from_zero(self.gate, end.pre_activation(Z, d), z).mul_(end.carried - n).mul_(1 - share),
-            "candidate": by_candidate * self._kept(r, share),
+            "candidate": by_candidate * with_share(self.gate, r, share),
             "candidate_input": by_candidate,
         }
 
-    def _kept(self, gates: Tensor, share: float) -> Tensor:
-        """Compute γ₀ + p (γ - γ₀), the part of a gate that multiplies its content."""
-        return torch.lerp(self.gate(gates.new_zeros(())), gates, share)
-
     def share_slopes(self, end: Point, share: float) -> Named:
         """Compute the same diagonals for lines from zero."""
-        return {"keep": self._kept(self.values_at(end)["z"], share), **self.alone_slopes(end, share)}
+        return {"keep": with_share(self.gate, self.values_at(end)["z"], share), **self.alone_slopes(end, share)}
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Keep z: h' = z ⊙ h + (1 - z) ⊙ n."""

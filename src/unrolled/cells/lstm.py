@@ -36,7 +36,15 @@ from unrolled.kernels.base import run_fused, run_kernel
 from unrolled.kernels.elementwise import LSTMUpdate
 from unrolled.kernels.gated import GatedKernel
 from unrolled.kernels.products import MatrixProduct
-from unrolled.linalg.activations import SIGMOID, TANH, Activation, mean_slope, slope_from_zero, slope_of_step
+from unrolled.linalg.activations import (
+    SIGMOID,
+    TANH,
+    Activation,
+    mean_slope,
+    slope_from_zero,
+    slope_of_step,
+    with_share,
+)
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term
 
@@ -148,20 +156,16 @@ class LSTM(ActivatedCell, ClosedCell, GatedCell, FirstOrderCell, ShareSlopesCell
         i, _, g, o, cell, squashed = self.values_at(end).values()
         return {
             "input": slope_from_zero(self.gate, zi, i).mul_(g).mul_(1 - share),
-            "candidate": slope_from_zero(self.candidate, zg, g).mul_(self._kept(i, share)),
-            "hidden_from_cell": slope_from_zero(self.squash, cell, squashed).mul_(self._kept(o, share)),
+            "candidate": slope_from_zero(self.candidate, zg, g).mul_(with_share(self.gate, i, share)),
+            "hidden_from_cell": slope_from_zero(self.squash, cell, squashed).mul_(with_share(self.gate, o, share)),
             "output": slope_from_zero(self.gate, zo, o).mul_(squashed).mul_(1 - share),
         }
-
-    def _kept(self, gate: Tensor, share: float) -> Tensor:
-        """Compute γ₀ + p (γ - γ₀), the part of a gate that multiplies its content."""
-        return torch.lerp(self.gate(gate.new_zeros(())), gate, share)
 
     def share_slopes(self, end: Point, share: float) -> Named:
         """Compute the same diagonals for lines from zero."""
         value, z = self.values_at(end)["f"], end.pre_activation(F, self.hidden_size)
         forget = slope_from_zero(self.gate, z, value).mul_(end.carried).mul_(1 - share)
-        return {"keep": self._kept(value, share), "forget": forget, **self.alone_slopes(end, share)}
+        return {"keep": with_share(self.gate, value, share), "forget": forget, **self.alone_slopes(end, share)}
 
     def fixed_gate_slopes(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> Named:
         """Keep i, f, o and the ratio tanh(c')/c': c' = f ⊙ c + i ⊙ g, h' = o ⊙ (tanh(c')/c') ⊙ c'.

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 
-__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope", "slope_from_zero", "slope_of_step"]
+__all__ = ["RELU", "SIGMOID", "TANH", "Activation", "mean_slope", "slope_from_zero", "slope_of_step", "with_share"]
 
 
 @dataclass(frozen=True)
@@ -135,3 +135,8 @@ def slope_from_zero(activation: Activation, stop: Tensor, at_stop: Tensor) -> Te
         return rise.div_(stop + near).lerp_(short, near)
     zero = stop.new_zeros(())
     return mean_slope(activation, zero, stop, activation(zero), at_stop)
+
+
+def with_share(gate: Activation, value: Tensor, share: float) -> Tensor:
+    """Compute γ₀ + p (γ - γ₀): of a gate's value γ, the part that multiplies its content by a share p."""
+    return torch.lerp(gate(value.new_zeros(())), value, share)
