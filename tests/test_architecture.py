@@ -97,7 +97,18 @@ def test_what_is_public_has_a_docstring(name: str) -> None:
 
 def test_the_package_lists_what_it_offers_and_nothing_else() -> None:
     mistakes = {name for name, value in vars(errors).items() if inspect.isclass(value) and name in errors.__all__}
-    offered = {"__version__", "cells", "account", "as_cell", "check", "decompose", "explain", "explain_batch", "load"}
+    offered = {
+        "__version__",
+        "cells",
+        "account",
+        "as_cell",
+        "check",
+        "decompose",
+        "explain",
+        "explain_batch",
+        "load",
+        "progress",
+    }
     offered |= {"Account", "Check", "Decomposition", "Explanation", "Explanations", "Ledger"}
     assert set(dir(unrolled)) == set(unrolled.__all__) == offered | mistakes
     completed = rlcompleter.Completer({"unrolled": unrolled})

@@ -58,7 +58,12 @@ BAD = [
     (lambda r: unrolled.decompose(r, X.tolist()), UsageError, "the inputs are a list; expected a tensor"),
     (lambda r: unrolled.decompose(r, X.double()), UsageError, "inputs are torch.float64; expected torch.float32"),
     (lambda r: unrolled.decompose(r, X.long()), UsageError, "inputs are torch.int64; expected torch.float32"),
-    (lambda r: unrolled.decompose(r, X, ["a", "b", "c"]), ShapeError, r"lengths are a list .* \(3,\) whole numbers"),
+    (lambda r: unrolled.decompose(r, X, "path"), ShapeError, r"lengths are 'path'; expected \(3,\) whole numbers"),
+    (
+        lambda r: unrolled.decompose(r, X, ["a", "b", "c"]),
+        ShapeError,
+        r"lengths are \['a', .*; expected \(3,\) whole numbers",
+    ),
     (
         lambda r: unrolled.decompose(r, X, torch.ones(3).bool()),
         ShapeError,

@@ -150,8 +150,8 @@ def _whole(lengths: Tensor | Sequence[int], batch: int) -> Tensor:
     try:
         given = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths, device="cpu")
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        kind = type(lengths).__name__
-        raise ShapeError(f"lengths are a {kind} of something else; expected ({batch},) whole numbers") from None
+        shown = " ".join(repr(lengths).split())[:80]  # one line of it
+        raise ShapeError(f"lengths are {shown}; expected ({batch},) whole numbers") from None
     real = given.is_floating_point() or given.is_complex() or given.dtype == torch.bool
     if given.shape != (batch,) or real:
         kind = f"{tuple(given.shape)}, {given.dtype}"

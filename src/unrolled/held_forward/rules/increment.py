@@ -162,7 +162,7 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
     slope = rise / torch.where(step == 0, torch.ones_like(step), step)
     near = step.abs() < eps**0.33
     if bool(near.any()):
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():  # also where the step says otherwise
             middle = (start + 0.5 * step).detach().requires_grad_()
             (derivative,) = torch.autograd.grad(function(middle).sum(), middle)  # each value reads one entry
         derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
