@@ -132,6 +132,18 @@ def test_the_same_weights_have_the_same_ngrams(name, kind):
         torch.testing.assert_close(mine, unrolled.decompose(theirs, x, expansion=expansion).vectors())
 
 
+@pytest.mark.parametrize("expansion", ["secant", "operating", "shares"])
+@pytest.mark.parametrize("name", ["mi_gru", "lstm"])
+def test_it_is_the_same_in_inference_mode(name, expansion):
+    torch.manual_seed(0)
+    net, inputs = recurrent(name, 3, 4).double(), torch.randn(2, 5, 3, dtype=torch.float64)
+    inputs[:, 1:3] = 0.0  # short lines, whose slope is a derivative
+    plain = unrolled.decompose(net, inputs, expansion=expansion).vectors()
+    with torch.inference_mode():
+        found = unrolled.decompose(net, inputs, expansion=expansion).vectors()
+    torch.testing.assert_close(found, plain, rtol=1e-12, atol=1e-14)
+
+
 def test_half_precision_is_opened_in_float32_and_left_alone():
     network = build("mlstm", 2, scale=1.0).bfloat16()
     found = unrolled.decompose(network, torch.randn(T, B, E).bfloat16(), expansion="operating")

@@ -38,6 +38,18 @@ def test_lines_tell_how_much_is_done_and_left(name, monkeypatch):
     assert len(said) == len(shares)  # nobody asks any more
 
 
+def test_the_time_left_of_a_second_text_is_told_by_its_own_steps(monkeypatch):
+    said, clock = [], [0.0]
+    monkeypatch.setattr(time_left.time, "monotonic", lambda: clock[0])
+    lines = time_left._Lines("texts", said.append)
+    for steps in (1000, 100):  # of a second each; the second text's first share is larger than the first one's
+        for step in range(steps):
+            clock[0] += 1.0
+            lines.tell((step + 1) / steps)
+    assert said[0] == "texts: 1% done, about 16 min left"
+    assert said[-2:] == ["texts: 11% done, about 89 s left", "texts: 71% done, about 29 s left"]
+
+
 def test_where_no_sweep_runs_a_line_says_that_the_work_does(capsys, monkeypatch):
     monkeypatch.setattr(time_left, "_SILENT", 0.05)
     with unrolled.progress("a novel"):

@@ -35,6 +35,30 @@ def test_the_id_its_place_and_the_ids_with_rows_are_named(entry, id_, place):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("bag", [False, True])
+def test_the_embedding_that_fails_says_which_ids_have_rows(bag):
+    class Bags(Tagger):
+        def forward(self, words, tags):
+            sums = nn.functional.embedding_bag(tags, self.tags.weight, mode="sum")
+            return self.head(self.rnn(self.words(words))[0][:, -1]) + sums[:, :2]
+
+    tags = torch.tensor([[4, 0, 5]], device="cpu")  # a row of the words' embedding
+    with pytest.raises(UsageError, match=r"the id 5 at \(0, 2\); expected ids from 0 to 4"):
+        unrolled.explain((Bags if bag else Tagger)(), WORDS, tags)
+
+
+def test_integers_that_no_embedding_reads_are_not_blamed():
+    class Timed(Tagger):
+        def forward(self, words, tags, times):
+            return super().forward(words, tags) + 0 * times.sum()
+
+    times = torch.tensor([[1_700_000_000]], device="cpu")
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        unrolled.explain(Timed(longest=3), WORDS, TAGS, times)
+    with pytest.raises(UsageError, match=r"the id 20 at \(0, 1\)"):
+        unrolled.explain(Timed(), WORDS.where(WORDS != 19, 20), TAGS, times)
+
+
 def test_ids_that_have_rows_are_not_named_where_another_index_fails():
     with pytest.raises(IndexError, match="index 3 is out of bounds"):
         unrolled.explain(Tagger(longest=3), WORDS, TAGS)

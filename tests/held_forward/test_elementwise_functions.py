@@ -96,6 +96,26 @@ def test_a_short_line_of_increments_across_a_kink_rises_as_the_function_does(nam
     assert float((slope * (end - base) - rise).abs().max()) > 0.05 * short  # the control: no derivative gives it
 
 
+ROUNDED = {"gelu": (F.gelu, -5.0), "tanhshrink": (F.tanhshrink, 0.01), "silu": (F.silu, -10.0)}
+"""Functions, and where their values are much smaller than what they subtract, but for the last."""
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_on_a_short_line_the_rounding_of_a_small_value_is_not_its_slope(name):
+    function, place = ROUNDED[name]
+    base = torch.tensor([place])
+    end, mode = base + 4e-7 * base.abs().clamp_min(1.0), SecantIncrements()
+    block = mode.follow(torch.stack([torch.ones(1), end - base - 1]), base[None], end[None])
+    with mode:
+        moved = function(block)
+    credited = float(moved[0])
+    exact = base.double().requires_grad_()
+    (slope,) = torch.autograd.grad(function(exact), exact)
+    assert credited == pytest.approx(float(slope), rel=0.01)
+    quotient = float((function(end) - function(base)) / (end - base))
+    assert (quotient == pytest.approx(float(slope), rel=0.01)) == (name == "silu")  # the control
+
+
 @pytest.mark.parametrize("name", SYNONYMS)
 def test_a_synonym_has_the_account_of_the_function(name):
     plain, function = SYNONYMS[name]

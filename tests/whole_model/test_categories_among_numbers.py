@@ -146,3 +146,13 @@ def test_a_mean_of_two_numbers_is_not_the_number_that_stands_between_them(dtype)
         unrolled.account(OfOneColumn(lambda x: (x[:, :1] + x[:, 2:]) / 2), x, target=1)
     found = unrolled.account(OfOneColumn(lambda x: x[:, 1:2]), x, target=1).tokens
     assert found.nonzero().tolist() == [[0, 1]]  # the control
+
+
+@pytest.mark.parametrize(("dtype", "pair"), [(torch.bfloat16, (5, 19)), (torch.float32, (65, 95))])
+def test_nor_the_one_before_the_second_where_the_numbers_of_the_two_lie_far_apart(dtype, pair):
+    x = torch.zeros(1, 200, dtype=dtype)
+    x[0, list(pair)] = torch.tensor([2.0, 4.0], dtype=dtype)
+    with pytest.raises(unrolled.UnsupportedOperationError, match="held last: long"):
+        unrolled.account(OfOneColumn(lambda x: x[:, list(pair)].mean(1, keepdim=True)), x, target=1)
+    found = unrolled.account(OfOneColumn(lambda x: x[:, pair[1:]]), x, target=1).tokens
+    assert found.nonzero().tolist() == [[0, pair[1]]]  # the control

@@ -31,6 +31,17 @@ def test_the_classes_of_one_example_are_no_examples():
         assert len(unrolled.account(Forecast(), torch.randn(1, 7, 4), target=target).output) == 1
 
 
+def test_examples_that_stand_second_in_an_output_are_told_by_the_arguments():
+    class Last(Forecast):
+        def forward(self, series):
+            return super().forward(series)[:, 2][None]
+
+    model, series = Last(), torch.randn(3, 7, 4)
+    found = unrolled.account(model, series, target=lambda output: output[0])
+    torch.testing.assert_close(found.output, model(series)[0].detach())
+    assert found.closes
+
+
 @pytest.mark.parametrize(
     "target", [lambda output: output[:, 2], lambda output: output[:, 2:3], lambda output: output[None, :, 2]]
 )

@@ -63,12 +63,13 @@ class _Lines:
         self._started = self._said = time.monotonic()
         self._begun: tuple[float, float] | None = None
         """When the sweeps began, and the share of their steps that was done then."""
-        self._due = 0.0
+        self._share, self._due = 0.0, 0.0
 
     def tell(self, share: float) -> None:
         """Say how much of the sweeps is done and left, when a line is due."""
         now = time.monotonic()
-        if self._begun is None or share <= self._begun[1]:  # only steps of these sweeps tell how long one takes
+        before, self._share = self._share, share
+        if self._begun is None or share <= before:  # only steps of these sweeps tell how long one takes
             self._begun, self._due = (now, share), now + _FIRST
         elif now >= self._due and share < 1:
             self._due = now + _EVERY

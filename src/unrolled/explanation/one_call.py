@@ -54,7 +54,7 @@ def explain_one_call(
     run = runner(model, asked.args, asked.kwargs)
     runs = TwoRuns(model, [network], run, generators, seeded=seeded)
     try:
-        with runs.first(), named_failures(model, asked.arguments):
+        with runs.first(), named_failures(asked.arguments):
             recorded = record_forward(model, network, run)
     except ParityError as error:
         if has_own_forward(network):  # which may run torch's kernel inside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +38,7 @@ class PlainRun:
         cls,
         model: nn.Module,
         run: Callable[[], object],
-        arguments: Iterable[object],
+        arguments: Sequence[object],
         generators: RandomGenerators,
         seeded: bool,
     ) -> PlainRun:
@@ -54,6 +54,6 @@ class PlainRun:
         runs, recorded = TwoRuns(model, (), run, generators, seeded), RecordedNetworks()
         parts = all_modules(model).values()
         records = any(isinstance(part, nn.RNNBase) for part in parts)  # it takes time at every operation
-        with named_failures(model, arguments), recorded if records else nullcontext():
+        with named_failures(arguments), recorded if records else nullcontext():
             output = runs.run()
         return cls(model, run, output, recorded, runs)

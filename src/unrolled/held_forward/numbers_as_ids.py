@@ -31,7 +31,10 @@ def entries_of(value: Tensor, rows: Sequence[Row]) -> Tensor | None:
     for row in (row for row, gradient in zip(inputs, reaching, strict=True) if gradient is not None):
         leaf, coarsest = row.leaf, coarsest_type((value.dtype, row.leaf.dtype))
         count, base, ones = leaf.numel(), base_of(coarsest), torch.ones_like(leaf)
-        exponents = [each.to(leaf.device) for each in (*digits_of(count, base), drawn_exponents(count, base))]
+        digits = digits_of(count, base)
+        # of a number that two entries make, a larger digit hides the smaller one, which its mirror shows
+        mirrors = [base - 1 - each for each in digits]
+        exponents = [each.to(leaf.device) for each in (*digits, *mirrors, drawn_exponents(count, base))]
         weights = (ones, *(torch.ldexp(ones, each.view_as(leaf)) for each in exponents))
         plain, *weighed = (image(value, [leaf], [each]) for each in weights)
         reached = torch.stack([each != 0 for each in (plain, *weighed)]).any(dim=0)

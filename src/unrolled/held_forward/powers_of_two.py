@@ -42,15 +42,16 @@ def numbers_told(
 
     Args:
         plain: The entries without weights; they tell nothing where they are zero.
-        weighed: The entries by the weights of each digit of the numbers, the lowest first, then by drawn ones.
+        weighed: The entries by the weights of each digit of the numbers, the lowest first, then by those of checks.
         exponents: Of these weights, each shape (count,).
         base: Of the digits.
         close: How far the logarithm of a weight may be from its exponent.
     """
     used, count = plain != 0, len(exponents[-1])
+    places = len(digits_of(count, base))
     divisor = torch.where(used, plain, torch.ones_like(plain))
     powers = [torch.where(used, each / divisor, 1.0).clamp_min(0.5).log2() for each in weighed]
-    digits = [power.round().long().clamp(0, base - 1) for power in powers[:-1]]
+    digits = [power.round().long().clamp(0, base - 1) for power in powers[:places]]
     number = sum((digit * base**k for k, digit in enumerate(digits)), torch.zeros_like(used, dtype=torch.int64))
     off = used & (number >= count)
     number = number.clamp_max(count - 1)

@@ -44,7 +44,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
     with preserved(model, asked.seed) as generators, without_autocast(), few:
         plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
-        target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against)
+        target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against, (args, kwargs))
         expected = _checked(target.select(plain.output).detach())
         runs = plain.runs
         drawn = runs.second(expected, target.select) if runs.draws else ()  # else the held run tells

@@ -42,7 +42,7 @@ def recurrent_calls(
                 if not isinstance(module, torch.jit.ScriptModule)
             ]
             try:
-                with named_failures(model, (*args, *kwargs.values())):
+                with named_failures((*args, *kwargs.values())):
                     outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
             finally:
                 for hook in hooks:

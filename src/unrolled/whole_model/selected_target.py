@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index, class_names
@@ -30,7 +31,12 @@ class SelectedTarget:
 
     @classmethod
     def of(
-        cls, plain: Any, target: Target | str | None, classes: Sequence[str] | None, against: int | str | None = None
+        cls,
+        plain: Any,
+        target: Target | str | None,
+        classes: Sequence[str] | None,
+        against: int | str | None = None,
+        arguments: object = (),
     ) -> SelectedTarget:
         """Find the target in what a plain run returned.
 
@@ -39,11 +45,12 @@ class SelectedTarget:
             target: As the user gave it; None for the predicted class of each example.
             classes: The names of the outputs.
             against: The class whose output is subtracted.
+            arguments: What the model was given.
         """
         if callable(target):
             if against is not None:
                 raise UsageError("against is a class, but the target is a function; subtract in the function instead")
-            return _by_function(plain, target)
+            return _by_function(plain, target, arguments)
         chosen = _predicted(plain, classes) if target is None else _by_class(plain, target, classes)
         if against is None:
             return chosen
@@ -61,12 +68,14 @@ class SelectedTarget:
         return _difference(chosen, other)
 
 
-def _by_function(plain: Any, target: Callable[[object], Tensor]) -> SelectedTarget:
+def _by_function(plain: Any, target: Callable[[object], Tensor], arguments: object) -> SelectedTarget:
     chosen = called_target(target, plain)
     if not isinstance(chosen, Tensor):
         raise ShapeError(f"the target gave {kind_of(chosen)}; expected a tensor, one number an example")
     count = chosen.numel()
-    of_one = isinstance(plain, Tensor) and plain.dim() == 2 and len(plain) == 1  # (batch, classes)
+    of_one = isinstance(plain, Tensor) and plain.dim() == 2 and len(plain) == 1  # (batch, classes), or (1, batch)
+    sizes = [each.shape[:2] for _, each in leaves(arguments)]  # of time and batch, in either order
+    of_one &= not any(count in each and 1 not in each for each in sizes)
     if (of_one and count > 1) or (chosen.dim() > 1 and count != max(chosen.shape)):
         raise ShapeError(f"the target gave shape {tuple(chosen.shape)}; expected one number an example")
     return SelectedTarget(lambda output: select_target(output, target, count), function_name(target))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from traceback import walk_tb
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from unrolled.decomposition.nested_tensors import copy_tensors
 from unrolled.errors import ShapeError, UnrolledError, UsageError, kind_of
@@ -31,7 +34,7 @@ def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
 
 
 @contextmanager
-def named_failures(model: nn.Module, arguments: Iterable[object]) -> Iterator[None]:
+def named_failures(arguments: Sequence[object]) -> Iterator[None]:
     """Name the input of a model that fails because it is empty, is no tensor, or has an id that no row stands for."""
     try:
         yield
@@ -43,11 +46,9 @@ def named_failures(model: nn.Module, arguments: Iterable[object]) -> Iterator[No
                     "one: torch.tensor(numpy.asarray(x), dtype=torch.float32) of numbers, and dtype=torch.int64 of ids"
                 ) from error
         raise
-    except IndexError as error:
-        if message := _id_without_row(model, arguments):
+    except (IndexError, RuntimeError) as error:
+        if message := _id_without_row(error, arguments):
             raise UsageError(message) from error
-        raise
-    except RuntimeError as error:
         for value in arguments:
             if isinstance(value, Tensor) and value.numel() == 0:
                 shape = tuple(value.shape)
@@ -59,20 +60,27 @@ def named_failures(model: nn.Module, arguments: Iterable[object]) -> Iterator[No
         raise
 
 
-def _id_without_row(model: nn.Module, arguments: Iterable[object]) -> str | None:
-    """Say which id is a row of no embedding of the model, and where it stands; None if there is none such."""
-    rows = [part.num_embeddings for part in model.modules() if isinstance(part, nn.Embedding | nn.EmbeddingBag)]
+def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None:
+    """Say on which id a look-up failed, and where it stands; None if none failed, or on an id that is no argument's."""
+    called = [frame for frame, _ in walk_tb(error.__traceback__) if frame.f_code in _LOOK_UPS]
+    if not called:
+        return None
+    read, rows = called[-1].f_locals["input"], len(called[-1].f_locals["weight"])
+    missing = read[(read < 0) | (read >= rows)]
     for value in arguments:
-        if not rows or not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex():
+        if not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex():
             continue
-        outside = ((value < 0) | (value >= max(rows))).nonzero()  # another argument may have a smaller embedding
+        outside = torch.isin(value, missing).nonzero()
         if len(outside):
             place = tuple(outside[0].tolist())
             return (
-                f"the model fails on the id {int(value[place])} at {place}; expected ids from 0 to {max(rows) - 1}, "
+                f"the model fails on the id {int(value[place])} at {place}; expected ids from 0 to {rows - 1}, "
                 "the rows of its embedding: use the vocabulary that the model was trained with"
             )
     return None
+
+
+_LOOK_UPS = (F.embedding.__code__, F.embedding_bag.__code__)
 
 
 def _is_table(value: object) -> bool:

@@ -162,14 +162,23 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
     slope = rise / torch.where(step == 0, torch.ones_like(step), step)
     near = step.abs() < eps**0.33
     if bool(near.any()):
-        with torch.inference_mode(False), torch.enable_grad():  # also where the step says otherwise
-            middle = (start + 0.5 * step).detach().requires_grad_()
-            (derivative,) = torch.autograd.grad(function(middle).sum(), middle)  # each value reads one entry
+        derivative = _derivative(function, (start + 0.5 * step).detach())
         derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
-        # across a kink, or near a pole, the derivative does not give the rise, and the quotient does
-        rounding = 4 * eps * (low.abs() + high.abs())
+        # across a kink, or near a pole, the derivative does not give the rise, and the quotient does; gelu and
+        # tanhshrink subtract numbers of z's size, so a small value of theirs rounds as z does
+        rounding = 4 * eps * (start.abs() + end.abs() + low.abs() + high.abs())
         slope = torch.where(near & ((derivative * step - rise).abs() <= rounding), derivative, slope)
     return slope.masked_fill(slope.isnan(), 0.0)  # a branch that the step does not choose may be no number
+
+
+def _derivative(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    """Differentiate a function each of whose values reads one entry."""
+    if torch.is_inference_mode_enabled():  # autograd records nothing there; this takes twice the time
+        pull_back: Callable[[Tensor], tuple[Tensor]] = torch.func.vjp(function, z)[1]
+        return pull_back(torch.ones_like(z))[0]
+    with torch.enable_grad():
+        z.requires_grad_()
+        return torch.autograd.grad(function(z).sum(), z)[0]
 
 
 @increment_rule("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
