@@ -29,6 +29,19 @@ def test_an_entry_that_two_examples_share_belongs_to_none_of_them(batch):
     assert LinearOutput(output, [leaf], keeps=True).examples(0) is None
 
 
+@pytest.mark.parametrize("share", [0.5, 2 / 3])
+@pytest.mark.parametrize("batch", [32, 40])
+def test_an_entry_that_two_examples_share_is_not_taken_for_a_third_ones(batch, share):
+    leaf = torch.randn(1, dtype=torch.float64, requires_grad=True)
+    for one in range(0, batch, 3):
+        for other in range(batch):
+            read = torch.zeros(batch, dtype=torch.float64)
+            read[one] += share
+            read[other] += 1 - share
+            found = LinearOutput(read * leaf, [leaf], keeps=True).examples(0)
+            assert (found is None) == (one != other)
+
+
 def test_an_entry_that_no_example_reads_is_marked():
     leaf = torch.randn(4, 3, requires_grad=True)
     found = LinearOutput((leaf * torch.tensor([1.0, 0.0, 1.0])).sum(dim=1), [leaf], keeps=True).examples(0)

@@ -2,8 +2,7 @@
 
 A model may sort its batch by length, or read several sequences for an example. Where the examples of the output are
 weighed, the gradient of a sequence is as many times as large as the weight of the example that reads it. Weights are
-powers of two, by the digits of the examples' numbers. Two readers may make a third one's weight, as ⅔ · 1 + ⅓ · 4 = 2:
-weights that are drawn check what the digits say.
+powers of two, by the digits of the examples' numbers; further ones check what the digits say.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import NonFiniteError, UsageError
-from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents
+from unrolled.held_forward.powers_of_two import base_of, digits_of, exponents_of
 
 __all__ = ["complete_examples", "example_of_sequence", "other_states", "weighed_sums"]
 
@@ -33,7 +32,7 @@ RANDOM = 8
 
 
 def weighed_sums(output: Tensor, coarsest: torch.dtype) -> list[Tensor]:
-    """Sum the examples of an output: as they are, with the weights of each digit of their numbers, with drawn ones.
+    """Sum the examples of an output: as they are, then with the weights of each digit of their numbers and each check.
 
     Args:
         output: Shape (examples,), with its graph. One example is summed once, as it needs no weights.
@@ -90,15 +89,15 @@ def example_of_sequence(
     finite = own_size.isfinite()
     read = finite & (own_size > least)
     found = torch.where(read, 0, -1)
-    digits, drawn = others[:-1], others[-1:]
-    for place, weighed in enumerate(digits):
+    places = len(digits_of(examples, base))
+    for place, weighed in enumerate(others[:places]):
         power = torch.where(read, products(plain, weighed) / own_size.square(), 1.0).clamp_min(1.0).log2().round()
         check(weighed, power.exp2())
         found += torch.where(read, power.long() * base**place, 0)
     if bool((found >= examples).any()):
         raise _depend_on_another()
-    for weighed in drawn:
-        check(weighed, drawn_exponents(examples, base)[found.clamp_min(0)].double().exp2())
+    for weighed, exponents in zip(others[places:], _exponents(examples, base)[places:], strict=True):
+        check(weighed, exponents[found.clamp_min(0)].double().exp2())
     return found
 
 
@@ -155,8 +154,7 @@ def other_states() -> Iterator[Callable[[Tensor], Tensor]]:
 
 def _exponents(examples: int, base: int) -> list[Tensor]:
     """Return the exponents of the weights; none for one example."""
-    digits = digits_of(examples, base)
-    return [*digits, drawn_exponents(examples, base)] if digits else []
+    return exponents_of(examples, base) if examples > 1 else []
 
 
 def _depend_on_another() -> UsageError:

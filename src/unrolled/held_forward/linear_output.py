@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.memory_layout import without_repeats
-from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents, numbers_told
+from unrolled.held_forward.powers_of_two import base_of, exponents_of, numbers_told
 from unrolled.held_forward.rows import Row
 
 __all__ = ["LinearOutput"]
@@ -67,10 +67,8 @@ class LinearOutput:
 
     @cached_property
     def _exponents(self) -> list[Tensor]:
-        """Exponents for every example: the digits of its number, then drawn ones that check what the digits say."""
-        base = base_of(self.output.dtype)
-        exponents = (*digits_of(self.batch, base), drawn_exponents(self.batch, base))
-        return [each.to(self.output.device) for each in exponents]
+        """Exponents for every example: the digits of its number, then those that check what the digits say."""
+        return [each.to(self.output.device) for each in exponents_of(self.batch, base_of(self.output.dtype))]
 
     @cached_property
     def _weighed(self) -> list[tuple[Tensor | None, ...]]:

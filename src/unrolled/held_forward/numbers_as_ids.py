@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.coarsest_type import coarsest_type
-from unrolled.held_forward.powers_of_two import base_of, digits_of, drawn_exponents, numbers_told
+from unrolled.held_forward.powers_of_two import base_of, exponents_of, numbers_told
 from unrolled.held_forward.recorded_maps import image, pull_back
 from unrolled.held_forward.rows import Row
 
@@ -31,10 +31,7 @@ def entries_of(value: Tensor, rows: Sequence[Row]) -> Tensor | None:
     for row in (row for row, gradient in zip(inputs, reaching, strict=True) if gradient is not None):
         leaf, coarsest = row.leaf, coarsest_type((value.dtype, row.leaf.dtype))
         count, base, ones = leaf.numel(), base_of(coarsest), torch.ones_like(leaf)
-        digits = digits_of(count, base)
-        # of a number that two entries make, a larger digit hides the smaller one, which its mirror shows
-        mirrors = [base - 1 - each for each in digits]
-        exponents = [each.to(leaf.device) for each in (*digits, *mirrors, drawn_exponents(count, base))]
+        exponents = [each.to(leaf.device) for each in exponents_of(count, base)]
         weights = (ones, *(torch.ldexp(ones, each.view_as(leaf)) for each in exponents))
         plain, *weighed = (image(value, [leaf], [each]) for each in weights)
         reached = torch.stack([each != 0 for each in (plain, *weighed)]).any(dim=0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["base_of", "digits_of", "drawn_exponents", "numbers_told"]
+__all__ = ["base_of", "digits_of", "exponents_of", "numbers_told"]
 
 _BASE = 32
 """Digits of a number: weights are at most 2 to the power of 31."""
@@ -30,9 +30,16 @@ def digits_of(count: int, base: int) -> list[Tensor]:
     return found
 
 
-def drawn_exponents(count: int, base: int) -> Tensor:
-    """Return a random exponent for each number below ``count``: what digits say of a single reader holds for it too."""
-    return torch.randint(base, (count,), generator=torch.Generator().manual_seed(0), device="cpu")
+def exponents_of(count: int, base: int) -> list[Tensor]:
+    """Return the exponents of weights for the numbers below ``count``: their digits, and others that check these.
+
+    What several readers make of their weights may be a third one's: ⅔ · 1 + ⅓ · 4 = 2, and ½ · 2³ + ½ · 2³⁰ is nearly
+    2²⁹. The mirror of a digit d, base - 1 - d, shows it: the mean of numbers and the mean of their inverses are inverse
+    only if the numbers are alike. Drawn exponents show what differs little there.
+    """
+    digits = digits_of(count, base)
+    drawn = torch.randint(base, (count,), generator=torch.Generator().manual_seed(0), device="cpu")
+    return [*digits, *(base - 1 - each for each in digits), drawn]
 
 
 def numbers_told(
@@ -42,7 +49,7 @@ def numbers_told(
 
     Args:
         plain: The entries without weights; they tell nothing where they are zero.
-        weighed: The entries by the weights of each digit of the numbers, the lowest first, then by those of checks.
+        weighed: The entries by the weights of each digit of the numbers, the lowest first, then by the checks.
         exponents: Of these weights, each shape (count,).
         base: Of the digits.
         close: How far the logarithm of a weight may be from its exponent.
