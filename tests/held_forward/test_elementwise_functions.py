@@ -113,7 +113,7 @@ def test_on_a_short_line_the_rounding_of_a_small_value_is_not_its_slope(name):
     (slope,) = torch.autograd.grad(function(exact), exact)
     assert credited == pytest.approx(float(slope), rel=0.01)
     quotient = float((function(end) - function(base)) / (end - base))
-    assert (quotient == pytest.approx(float(slope), rel=0.01)) == (name == "silu")  # the control
+    assert (abs(quotient / float(slope) - 1) < 0.1) == (name == "silu")  # the control: it rounds away the other two
 
 
 @pytest.mark.parametrize("name", SYNONYMS)
