@@ -143,7 +143,7 @@ def test_a_lower_bound_that_is_learned_makes_a_gate_an_ordinary_factor(learned):
     factor = 0.2 + 0.8 * torch.sigmoid(torch.tensor(2.0).double()).item()
     expected = [0.5 * (factor - 0.6) * 3, 0.5 * factor * 3] if learned else [0.0, factor * 3]
     assert found.features["0"][0].tolist() == pytest.approx(expected)
-    assert "with a learned lower bound, β + (1 − β) σ as in HGRN, a forget gate is an ordinary factor" in PAGE
+    assert "a forget gate with a learned lower bound, β + (1 − β) σ as in HGRN, is an ordinary factor" in PAGE
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -173,7 +173,7 @@ def test_a_first_state_of_constants_is_a_factor_in_a_loop_and_a_content_in_log_s
     apart = (logs - loop).tolist()
     assert apart[1:] == pytest.approx([0.0, 0.0], abs=1e-12)
     assert (abs(apart[0]) > 1e-3) is not given
-    assert "is a factor in the loop and a content in log space" in PAGE
+    assert "in log space they are its content, and it has the share 1 − p of that" in PAGE
 
 
 class Product(Cell):
