@@ -15,6 +15,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Compiling all of torch's modules takes half the time of the installation; what is imported is compiled then.
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 # The tests start many processes. Where Python is told to write no compiled files, each would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,7 +34,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 13) or sys.exit("unrolled needs Python 3.11 to 3.13, and $(PYTHON) is %d.%d; name another: make PYTHON=python3.12 ..." % v)'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	@touch $@
 
 demo: $(STAMP)
@@ -98,7 +100,7 @@ dist: $(VENV)/.installed-release
 	.ci/dist $(PYTHON)
 
 $(VENV)/.installed-%: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	$(INSTALL) -e '.[$*]'
 	@touch $@
 
 wheel: $(STAMP)
