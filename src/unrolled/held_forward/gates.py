@@ -28,7 +28,7 @@ OF_ONE_ENTRY = (
     MOVES
     | CONVERSIONS
     | frozenset(
-        "neg real diag diag_embed tril triu _pack_padded_sequence upsample_nearest1d upsample_nearest2d "
+        "neg real imag conj diag diag_embed tril triu _pack_padded_sequence upsample_nearest1d upsample_nearest2d "
         "upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d".split()
     )
 )

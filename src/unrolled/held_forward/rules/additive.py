@@ -70,7 +70,15 @@ def add(call: Held) -> Tensor:
     return call.gates.keep_sum(result, (a, b), lambda parts: combined(*parts).expand(shape))
 
 
-@rule(*JOINS, "block_diag", "complex")
+@rule("complex")
+def complex_number(call: Held) -> Tensor:
+    """Compute a + ib, whose entries are of two operands each, as those of a sum are."""
+    parts = call.bind("real", "imag")
+    like = next(each for each in parts if carries(each))
+    return call.gates.keep_sum(call.function(*with_rows(call, parts, like)), parts, lambda each: call.function(*each))
+
+
+@rule(*JOINS, "block_diag")
 def join(call: Held) -> Tensor:
     """Join tensors; those without value become rows."""
     separate = isinstance(call.args[0], Tensor) if call.args else False  # one after another, not in a list

@@ -238,11 +238,14 @@ def remainder(call: Held) -> Tensor:
 
 @rule("polar")
 def polar(call: Held) -> Tensor:
-    """Compute r exp(iθ), of which the second is held."""
-    size, angle = call.args[:2]
+    """Compute r exp(iθ), of which the second is held: that of a gate is a gate."""
+    size, angle = call.bind("abs", "angle")
     if not carries(size):
         return call.mode.hold(call)
-    return size * torch.polar(torch.ones_like(angle.detach()), angle.detach())
+    turned = torch.polar(torch.ones_like(angle.detach()), angle.detach())
+    if carries(angle):
+        call.rows.mark(turned, "held", call.name)
+    return _scaled(call, size, turned)
 
 
 @rule("linalg_solve", "linalg_solve_triangular")
