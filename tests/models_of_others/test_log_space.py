@@ -131,6 +131,38 @@ def test_an_account_in_log_space_is_that_of_the_plain_loop(kind, layers, residua
         torch.testing.assert_close(found.biases[name.replace(".layer.", ".")], part, rtol=0, atol=1e-10)
 
 
+class FirstApart(Loop):
+    """A loop that begins with what the first step writes, without zeros."""
+
+    def forward(self, x, _=None):
+        a, v = self.layer.gates(x)
+        states = [v[:, 0]]
+        for t in range(1, x.shape[1]):
+            states.append(a[:, t] * states[-1] + v[:, t])
+        return torch.stack(states, dim=1)
+
+
+class Divided(MinLSTM):
+    """The gates divided by their sum, as in the sequential form."""
+
+    def gates(self, x):
+        forget, into, hidden = self.project(x).chunk(3, dim=-1)
+        f, i = forget.sigmoid(), into.sigmoid()
+        return f / (f + i), i / (f + i) * g(hidden)
+
+
+@pytest.mark.parametrize(("kind", "loop"), [(MinGRU, FirstApart), (Divided, Loop)])
+def test_a_loop_that_writes_its_first_step_apart_or_divides_its_gates_has_another_account(kind, loop):
+    model = Model(kind, 1, False)
+    found, output = unrolled.account(model, IDS, target=1), model(IDS)
+    model.layers = nn.ModuleList([loop(layer) for layer in model.layers])
+    torch.testing.assert_close(model(IDS), output)
+    other = unrolled.account(model, IDS, target=1)
+    assert found.closes
+    assert other.closes
+    assert float((found.texts["0"] - other.texts["0"]).abs().max()) > 1e-4
+
+
 @pytest.mark.parametrize("kind", [MinGRU, MinLSTM])
 def test_every_token_that_changes_the_output_contributes(kind):
     model = Model(kind, 1, True)
