@@ -203,3 +203,54 @@ def test_n_grams_do_not_depend_on_the_order_of_units():
     found, expected = (unrolled.explain(each, SERIES[:1], target=1).triangle.contributions for each in (model, other))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     assert len(order) == D
+
+
+FAR = -1e38
+"""From which RWKV begins the running maximum that keeps its exponentials small."""
+
+
+@pytest.mark.parametrize(("choose", "sign"), [(torch.maximum, 1), (torch.minimum, -1)])
+def test_a_maximum_with_a_state_far_away_keeps_the_other_operand(choose, sign):
+    base, other = sign * torch.tensor([[3.0, -1.0, 0.5]]).double(), sign * torch.tensor([[1.0, 2.0, 0.5]]).double()
+    end, mode = torch.full_like(base, sign * FAR), SecantIncrements()
+    with mode:
+        found = choose(mode.follow(end - base, base, end), other)
+    torch.testing.assert_close(found, choose(end, other) - choose(base, other), rtol=1e-15, atol=0)
+    by_halves = 0.5 * (end + other + sign * (end - other).abs())
+    assert float((by_halves - choose(end, other)).abs().max()) > 0.1  # the control: this formula loses it
+
+
+class RunningMaximum(torch.nn.Module):
+    """The step of RWKV-4: sums of exponentials less a running maximum."""
+
+    def __init__(self, far):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.keys, self.values = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.decay, self.head, self.far = torch.nn.Parameter(torch.full((4,), -3.0)), torch.nn.Linear(4, 2), far
+
+    def step(self, x, state):
+        above, below, most = state
+        k, before = self.keys(x), most - self.decay.exp()
+        now = torch.maximum(before, k)
+        kept, new = (before - now).exp(), (k - now).exp()
+        return kept * above + new * self.values(x), kept * below + new, now
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        state = x.new_zeros(len(ids), 4), x.new_zeros(len(ids), 4), x.new_full((len(ids), 4), self.far)
+        for t in range(ids.shape[1]):
+            state = self.step(x[:, t], state)
+        return self.head(state[0] / state[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_running_maximum_from_far_away_has_the_n_grams_of_one_from_nearer(dtype):
+    ids, eps = torch.tensor([[1, 2, 3, 4, 5]]), torch.finfo(dtype).eps
+    found, near = (
+        unrolled.explain(RunningMaximum(far).to(dtype), ids, target=1, rnn=unrolled.as_cell("", method="step"))
+        for far in (FAR, -1e4)
+    )
+    assert abs(found.ledger.remainder) < 20 * eps
+    assert found.residual < 20 * eps
+    torch.testing.assert_close(found.token_scores, near.token_scores, rtol=0, atol=1000 * eps)

@@ -141,12 +141,13 @@ def _by_answers(call: IncrementCall, condition: Tensor, a: Any, b: Any) -> Tenso
 
 @increment_rule("maximum", "minimum", "max", "min", "fmax", "fmin", "amax", "amin")
 def extreme(call: IncrementCall) -> Any:
-    """Compute max(a, b) = ½ (a + b + |a - b|), or the largest of entries; the minimum with the other sign."""
+    """Compute the larger of two, or the largest of entries; the minimum with the other sign."""
     a, second = call.bind("input", "other")
     if isinstance(second, Tensor):
+        part = _parts_of_two(call, a, second)
         with call.mode:
-            apart = 0.5 * (a - second).abs()
-            return 0.5 * (a + second) + apart if "max" in call.name else 0.5 * (a + second) - apart
+            block = part[0] * a + part[1] * second
+        return call.mode.follow(block.clone(), *call.at_both())
     dim, keep = call.bind("input", "dim", "keepdim")[1:]
     dims = tuple(range(a.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     base, end = call.mode.point(a)
@@ -178,6 +179,25 @@ def clamp(call: IncrementCall) -> Any:
     if all(torch.equal(call.run(each, *call.args[1:]), each) for each in (base, end)):
         return call.mode.keep_gate(call.mode.follow(x.clone(), base, end), (x,), torch.clone)
     return activation(call)
+
+
+def _parts_of_two(call: IncrementCall, a: Tensor, b: Tensor) -> Tensor:
+    """The parts of the line along which the first of two operands is chosen, and the second.
+
+    ½ (a + b ± |a - b|) is the same but for its rounding: beside a number as -1e38, from which a model begins a running
+    maximum, it loses the other operand.
+    """
+    (a0, a1), (b0, b1) = call.mode.point(a), call.mode.point(b)
+    sign, end = (1 if "max" in call.name else -1), a1 - b1
+    start, end = sign * call.mode.line_start(a0 - b0, end), sign * end
+    first, second = start.clamp(min=0.0) + end.clamp(min=0.0), start.clamp(max=0.0).abs() + end.clamp(max=0.0).abs()
+    both = first + second
+    crosses, equal = (first > 0) & (second > 0), both == 0
+    halves = torch.full_like(both, 0.5)
+    parts = [
+        torch.where(equal, halves, torch.where(crosses, each / both, (each > 0).to(both))) for each in (first, second)
+    ]
+    return torch.stack(parts)
 
 
 def _of_largest(start: Tensor, end: Tensor, dims: tuple[int, ...], sign: int) -> Tensor:
