@@ -33,6 +33,21 @@ _MOST_NOTE = 1000
 class InUseError(UsageError):
     """Another process, or another thread, writes the folder."""
 
+    def __init__(self, message: str, folder: Path) -> None:
+        super().__init__(message)
+        self.folder = folder
+
+    @property
+    def in_use(self) -> bool:
+        """Whether the folder is still being written."""
+        try:
+            RunLock.acquire(self.folder).release()
+        except InUseError:
+            return True
+        except FileNotFoundError:
+            pass
+        return False
+
 
 class _Note(NamedTuple):
     """What a writer says of itself in the lock's file."""
@@ -196,7 +211,7 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 def _refuse(folder: Path, note: _Note | None, else_do: str = "") -> NoReturn:
     writer = "another process" if note is None else f"process {note.process} on {note.host}"
-    raise InUseError(f"{folder} is being written by {writer}: wait until it has ended, or stop it{else_do}")
+    raise InUseError(f"{folder} is being written by {writer}: wait until it has ended, or stop it{else_do}", folder)
 
 
 def _write_note(descriptor: int, note: _Note) -> None:

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
+import signal
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -12,6 +16,7 @@ from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.trial_training import train_and_measure, train_model, train_once
 from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.run_lock import InUseError
 
 SMALL = {"hidden": 4, "embedding": 4}
 SHORT = {"epochs": 1, "batch": 16}
@@ -76,24 +81,45 @@ def test_another_seed_size_or_corpus_is_another_network(tmp_path):
     assert len(said) == len({run.folder for run in runs}) == 5
 
 
-def test_two_that_train_the_same_at_once_leave_one_network(tmp_path, monkeypatch):
-    said = []
+def test_a_network_that_is_being_trained_is_refused_and_then_opened(tmp_path, monkeypatch):
+    said, refused = [], []
+
+    def meanwhile(*args, **kwargs):
+        other = make_setup(tmp_path, "other", said)
+        with pytest.raises(InUseError) as caught:
+            train_once(other, "classify", topics(), SMALL, SHORT)
+        refused.append(caught.value)
+        assert caught.value.in_use
+        assert not list(other.folder.iterdir())
+        monkeypatch.setattr(trial_training, "train_model", train_model)
+        train_once(other, "classify", topics(), SMALL, {**SHORT, "seed": 1})  # another network is free
+        return train_model(*args, **kwargs)
+
     setup = make_setup(tmp_path, "one", said)
-    from unrolled.lab.papers.framework import trial_training as learning
-
-    trained = learning.train_model
-
-    def slow(*args, **kwargs):
-        if not (setup.networks.exists() and list(setup.networks.iterdir())):
-            monkeypatch.setattr(learning, "train_model", trained)
-            train_once(make_setup(tmp_path, "other", said), "classify", topics(), SMALL, SHORT)
-        return trained(*args, **kwargs)
-
-    monkeypatch.setattr(learning, "train_model", slow)
+    monkeypatch.setattr(trial_training, "train_model", meanwhile)
     run = train_once(setup, "classify", topics(), SMALL, SHORT)
-    assert len(said) == 2
-    assert [run.folder] == list(setup.networks.iterdir())
+    assert not refused[0].in_use
+    again = train_once(replace(setup, folder=tmp_path / "other"), "classify", topics(), SMALL, SHORT)
+    assert again.folder == run.folder
+    assert len(said) == len(list(setup.networks.iterdir())) == 2
     assert not list(setup.folder.iterdir())
+
+
+def test_a_process_killed_while_it_trains_a_network_blocks_nobody(tmp_path):
+    setup = make_setup(tmp_path, "one", [])
+
+    class Killed(Callback):
+        def on_step(self, step):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    train = partial(train_once, replace(setup, listener=Killed()), "classify", topics(), SMALL, SHORT)
+    process = multiprocessing.get_context("fork").Process(target=train)
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    assert [path.suffix for path in setup.networks.iterdir()] == [".lock"]  # it had begun
+    run = train_once(make_setup(tmp_path, "two", []), "classify", topics(), SMALL, SHORT)
+    assert list(setup.networks.iterdir()) == [run.folder]
 
 
 def test_of_a_training_that_diverged_the_step_is_kept_and_not_where_it_lies(tmp_path):

@@ -8,9 +8,11 @@ import time
 
 import pytest
 
-from unrolled.lab.papers.framework import runner
+from unrolled.lab.papers.framework import budget_queue, runner, trial_training
 from unrolled.lab.papers.framework.budget_queue import run_queue
 from unrolled.lab.papers.framework.runner import run_experiment
+from unrolled.lab.papers.framework.synthetic_corpora import topics
+from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_lock import InUseError, RunLock
 
 
@@ -38,7 +40,8 @@ def test_each_trial_runs_once(store, arithmetic, monkeypatch, queue):
             time.sleep(0.02)
             return super().run(trial, setup)
 
-    monkeypatch.setattr(runner, "_PAUSE", 0.02)
+    for module in (runner, budget_queue):
+        monkeypatch.setattr(module, "PAUSE", 0.02)
     store.folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("fork")
     both = [context.Process(target=run, args=(Slow(), store, queue)) for _ in range(2)]
@@ -63,3 +66,35 @@ def test_a_trial_whose_process_died_is_taken_over_and_one_that_runs_is_awaited(s
     found = run_experiment(squares, "smoke", store, command="c")
     assert squares.ran == [2, 3, 1]
     assert [result["square"] for result in found] == [1, 4, 9]
+
+
+@pytest.mark.parametrize("queue", [False, True])
+def test_a_network_in_training_is_passed_over_and_comes_back(store, arithmetic, monkeypatch, queue):
+    """Odd trials share a network that another process trains; even ones share none."""
+
+    class Shares(arithmetic.Squares):
+        def run(self, trial, setup):
+            if trial.settings["n"] % 2:
+                train_once(setup, "classify", topics(), {"hidden": 2, "embedding": 2}, {"epochs": 1})
+            return super().run(trial, setup)
+
+    shares, slept = Shares(), []
+    held = []
+    real = trial_training.RunLock.acquire_new
+
+    def held_by_another(folder):
+        if folder.suffix == ".lock" and not held:
+            held.append(real(folder))
+        return real(folder)
+
+    def sleep(_):
+        slept.append(list(shares.ran))
+        held[0].release()
+
+    monkeypatch.setattr(trial_training.RunLock, "acquire_new", held_by_another)
+    for module in (runner, budget_queue):
+        monkeypatch.setattr(module.time, "sleep", sleep)
+    run(shares, store, queue)
+    assert slept == [[2, 4, 6, 8]]
+    assert sorted(shares.ran) == list(range(1, 9))
+    assert len(list(store.networks.iterdir())) == 1

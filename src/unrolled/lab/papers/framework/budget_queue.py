@@ -19,7 +19,7 @@ from unrolled.errors import StoppedError
 from unrolled.lab.data.text_files import MissingDataError
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
-from unrolled.lab.papers.framework.runner import Progress, run_trial
+from unrolled.lab.papers.framework.runner import OTHER_PROCESS, PAUSE, Progress, run_trial
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.training.run_lock import InUseError
 
@@ -85,7 +85,8 @@ def run_queue(
     """Run one trial after the other until the time is up, and return how many ended.
 
     The trial that is then running saves a checkpoint and stops between two steps. This works in the main thread only;
-    in another thread the trial runs to its end. A trial whose data is not in the data folder is left out.
+    in another thread the trial runs to its end. A trial whose data is not in the data folder is left out. A trial that
+    another process runs, or a network of which it trains, is passed over until that process has ended it.
 
     Args:
         experiments: whose trials.
@@ -102,10 +103,15 @@ def run_queue(
     """
     began, ended = clock(), 0
     passed_over: set[tuple[str, str]] = set()
+    waiting: dict[tuple[str, str], InUseError] = {}
     missing: MissingDataError | None = None
     while (left := hours - (clock() - began) / _SECONDS) > 0:
+        waiting = {names: error for names, error in waiting.items() if error.in_use}
         jobs = list_jobs(experiments, scale, store)
-        job = next_job([each for each in jobs if each.names not in passed_over], left)
+        job = next_job([each for each in jobs if each.names not in {*passed_over, *waiting}], left)
+        if job is None and waiting:
+            time.sleep(min(PAUSE, _SECONDS * left))
+            continue
         if job is None:
             if missing and not ended:
                 raise missing
@@ -114,9 +120,9 @@ def run_queue(
         try:
             with time_limit(_SECONDS * left) as time_is_up:
                 run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
-        except InUseError:
-            progress.say("another process runs it")
-            passed_over.add(job.names)
+        except InUseError as error:
+            progress.say(OTHER_PROCESS)
+            waiting[job.names] = error
             continue
         except MissingDataError as error:
             progress.say(f"left out: {error}")

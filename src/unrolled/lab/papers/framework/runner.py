@@ -16,12 +16,14 @@ from unrolled.lab.papers.framework.result_store import ResultStore, versions
 from unrolled.lab.training.environment import describe_machine
 from unrolled.lab.training.run_lock import InUseError, RunLock
 
-__all__ = ["Progress", "collect", "run_experiment", "run_trial"]
+__all__ = ["OTHER_PROCESS", "PAUSE", "Progress", "collect", "run_experiment", "run_trial"]
 
 
 _SPENT = "seconds"
 """The file of a trial's folder that holds how long its runs without a result took; a killed one leaves none."""
-_PAUSE = 1.0  # seconds between two looks at a trial that another process runs
+PAUSE = 5.0
+"""Seconds between two looks at trials that another process holds up."""
+OTHER_PROCESS = "another process runs it, or trains a network of it"
 
 
 class Progress(Protocol):
@@ -71,23 +73,32 @@ def run_experiment(
     """
     shown, results = progress or _Silent(), {}
     trials = experiment.at(scale)
+    waiting: dict[int, InUseError] = {}
 
-    def run(trial: Trial) -> Result:
-        return run_trial(experiment, scale, trial, store, command=command, data=data, say=shown.say, clock=clock)
+    def run(number: int) -> None:
+        try:
+            results[number] = run_trial(
+                experiment, scale, trials[number - 1], store, command=command, data=data, say=shown.say, clock=clock
+            )
+            waiting.pop(number, None)
+        except InUseError as error:
+            if number not in waiting:
+                shown.say(f"{OTHER_PROCESS}; it comes last")
+            waiting[number] = error
 
     for number, trial in enumerate(trials, start=1):
         found = store.find(experiment, scale, trial)
         shown.trial(trial, number, len(trials), found is not None)
-        try:
-            results[number] = found or run(trial)
-        except InUseError:
-            shown.say("another process runs it; it comes last")
-    for number, trial in enumerate(trials, start=1):
-        while number not in results:  # until the other process has stored its result, or has ended without one
-            try:
-                results[number] = run(trial)
-            except InUseError:
-                time.sleep(_PAUSE)
+        if found:
+            results[number] = found
+        else:
+            run(number)
+    while waiting:
+        free = [number for number, error in waiting.items() if not error.in_use]
+        if free:  # the other process has stored what it made, or has ended without it
+            run(free[0])
+        else:
+            time.sleep(PAUSE)
     return [results[number] for number in sorted(results)]
 
 
@@ -104,7 +115,8 @@ def run_trial(
 ) -> Result:
     """Run one trial, or continue it where it was interrupted, and store its result with the seconds of all its runs.
 
-    InUseError if another process runs it; what that one has stored in the meantime is returned.
+    InUseError if another process runs it, or trains a network that it shares. What another one has stored in the
+    meantime is returned.
     """
     folder = store.work_folder(experiment, scale, trial)
     lock = RunLock.acquire_new(folder)

@@ -19,6 +19,7 @@ from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import Run, load_run
+from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Task
 
@@ -97,7 +98,10 @@ def train_task(
 def train_once(
     setup: TrialSetup, task: str, corpus: Corpus[Any], model: Mapping[str, Any], training: Mapping[str, Any]
 ) -> Run:
-    """Train a model as :func:`train_model` does, unless another trial has trained the same one on the same data."""
+    """Train a model as :func:`train_model` does, unless another trial has trained the same one on the same data.
+
+    InUseError if another process is training it now.
+    """
     settings = full_settings(task, model, training)
     decisive = {
         "task": task,
@@ -108,12 +112,13 @@ def train_once(
     key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:16]
     place = setup.networks / f"{task}-{key}"
     if not place.exists():
-        run = train_model(setup, task, corpus, model, training, name=key)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        lock = RunLock.acquire_new(place.with_suffix(".lock"))
         try:
-            run.folder.rename(place)
-        except OSError:  # another process trained the same and was first
-            shutil.rmtree(run.folder)
+            if not place.exists():  # else another process has just trained it
+                train_model(setup, task, corpus, model, training, name=key).folder.rename(place)
+        finally:
+            shutil.rmtree(lock.folder, ignore_errors=True)
+            lock.release()
     return load_run(place)
 
 
