@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 
 from unrolled.errors import DataError, FileError
-from unrolled.lab.data.checksums import CorpusChecksums
+from unrolled.lab.data.checksums import CorpusChecksums, file_checksums
 from unrolled.lab.data.corpus import Candidate, Classification, Example, Question, RatedText, SentencePair, Words
 from unrolled.lab.data.corpus import Stream as Text
 from unrolled.lab.papers.framework.corpora import SMALL
@@ -104,15 +104,15 @@ def test_what_was_learned_from_is_counted_in_what_is_evaluated():
 
 def test_files_are_compared_by_their_bytes(tmp_path):
     (tmp_path / "a").write_bytes(b"1")
-    before = CorpusChecksums.of(CORPUS, {"a": tmp_path / "a"})
+    before = CorpusChecksums.of(CORPUS, file_checksums({"a": tmp_path / "a"}))
     (tmp_path / "a").write_bytes(b"2")
-    after = CorpusChecksums.of(CORPUS, {"a": tmp_path / "a", "b": tmp_path / "a"})
+    after = CorpusChecksums.of(CORPUS, file_checksums({"a": tmp_path / "a", "b": tmp_path / "a"}))
     assert before.changes(after).files == ("the file a has other content", "the file b is new")
     assert after.changes(before).files[1] == "the file b is not among the files any more"
     os.mkfifo(tmp_path / "pipe")  # it would wait for a writer for ever
-    assert CorpusChecksums.of(CORPUS, {"pipe": tmp_path / "pipe"}).files == {"pipe": "not a regular file"}
+    assert file_checksums({"pipe": tmp_path / "pipe"}) == {"pipe": "not a regular file"}
     with pytest.raises(FileError, match="gone: cannot be read"):
-        CorpusChecksums.of(CORPUS, {"gone": tmp_path / "gone"})
+        file_checksums({"gone": tmp_path / "gone"})
 
 
 def test_examples_that_are_spelled_alike_differ():

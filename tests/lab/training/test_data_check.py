@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from toy_tasks import classify, settings
-from unrolled.errors import DataError
-from unrolled.lab.data.checksums import CorpusChecksums
+from unrolled.errors import DataError, FileError
+from unrolled.lab.data.checksums import CorpusChecksums, file_checksums
 from unrolled.lab.data.corpus import Classification, Words
 from unrolled.lab.data.formats import read_split
 from unrolled.lab.training.callbacks import Callback
-from unrolled.lab.training.data_check import file_warnings, sample_digest, write_checksums
+from unrolled.lab.training.data_check import file_warnings, read_with_checksums, sample_digest, write_checksums
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import load_config, load_run
 from unrolled.lab.training.settings import DataSettings
@@ -52,7 +52,52 @@ def begin(files, folder, separate, callback=None):
     data = DataSettings(data=(str(files["train"]),), **others)
     corpus = data.load_corpus(Classification)
     chosen = settings(epochs=2, batch=4)
-    return train(classify(corpus), corpus, chosen, folder, data=data, files=data.files(), callback=callback)
+    return train(
+        classify(corpus), corpus, chosen, folder, data=data, files=file_checksums(data.files()), callback=callback
+    )
+
+
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_a_file_that_changes_while_it_is_read_is_refused(files, name):
+    data = DataSettings(data=(str(files["train"]),), test=(str(files["test"]),))
+
+    def read():
+        return data.load_corpus(Classification)
+
+    def read_and_change():
+        corpus = read()
+        flip(files[name], 3)
+        return corpus
+
+    with pytest.raises(FileError, match=f"{name}.tsv changed while it was read"):
+        read_with_checksums(read_and_change, data, None)
+    corpus, checksums = read_with_checksums(read, data, None)  # it stands still again
+    assert checksums == file_checksums(data.files())
+    assert CorpusChecksums.of(corpus, checksums).changes(CorpusChecksums.of(read(), checksums)).lines == ()
+
+
+@pytest.mark.parametrize("command", ["train", "resume", "evaluate"])
+def test_no_command_takes_a_file_that_changes_while_it_is_read(unrolled, files, tmp_path, monkeypatch, command):
+    def begun():
+        begin(files, tmp_path / "run", separate=False, callback=Stop() if command == "resume" else None)
+
+    if command == "resume":
+        with pytest.raises(InterruptedError):
+            begun()
+    elif command == "evaluate":
+        begun()
+    load = DataSettings.load_corpus
+
+    def load_and_change(*args, **kwargs):
+        corpus = load(*args, **kwargs)
+        flip(files["train"], 3)
+        return corpus
+
+    given = ("train", "classify", "--data", files["train"], "--out") if command == "train" else (command,)
+    more = ("--epochs", 1, "--hidden", 2) if command == "train" else ()
+    monkeypatch.setattr(DataSettings, "load_corpus", load_and_change)
+    unrolled(*given, tmp_path / "run", *more).assert_refused(74, "changed while it was read", "give the same command")
+    assert (tmp_path / "run").exists() == (command != "train")
 
 
 @pytest.fixture
@@ -100,9 +145,9 @@ def test_once_accepted_they_are_the_data_of_the_run(stopped, files):
     flip(files["train"], 3)
     changed = again().load_corpus(Classification)
     with pytest.raises(InterruptedError):
-        resume(stopped, changed, files=again().files(), callback=Stop(5), accept_changed_data=True)
+        resume(stopped, changed, files=file_checksums(again().files()), callback=Stop(5), accept_changed_data=True)
     heard = Heard()
-    resume(stopped, changed, files=again().files(), callback=heard)
+    resume(stopped, changed, files=file_checksums(again().files()), callback=heard)
     assert heard.lines == []
 
 
@@ -136,7 +181,7 @@ def test_a_file_that_is_read_in_another_way_than_before_is_not_said_to_be_anothe
     assert said not in unrolled("evaluate", stopped).err
     before = CorpusChecksums.from_record(json.loads((stopped / "data.json").read_text()))
     now = DataSettings(**json.loads((stopped / "config.json").read_text())["data"])
-    files_now = CorpusChecksums.of(now.load_corpus(Classification), now.files()).files
+    files_now = CorpusChecksums.of(now.load_corpus(Classification), file_checksums(now.files())).files
     write_checksums(stopped, replace(before, files=files_now))
     resumed = unrolled("resume", stopped)
     assert (resumed.status, resumed.err.count(said), resumed.err.count("rain a new run on them")) == (65, 1, 1)
@@ -242,7 +287,7 @@ def test_another_column_of_labels_is_told_as_such(unrolled, tmp_path, suffix):
 def test_a_file_is_compared_with_what_the_training_read_of_it(files, tmp_path, more):
     data = DataSettings(data=(str(files["train"]),), **more)
     corpus = data.load_corpus(Classification)
-    write_checksums(tmp_path, CorpusChecksums.of(corpus, data.files()))
+    write_checksums(tmp_path, CorpusChecksums.of(corpus, file_checksums(data.files())))
     other = tmp_path / "other.tsv"
     other.write_text("another text\tpos\n")
 
@@ -264,6 +309,6 @@ def test_running_text_is_compared_file_by_file(tmp_path):
         path.write_text(f"some words {word}\n" * 40)
     data = DataSettings(data=(str(mine),))
     corpus = data.load_corpus(Words)
-    write_checksums(tmp_path, CorpusChecksums.of(corpus, data.files()))
+    write_checksums(tmp_path, CorpusChecksums.of(corpus, file_checksums(data.files())))
     (line,) = file_warnings(tmp_path, corpus.train, [copy, other], data)
     assert line == f"{copy} has the content of {mine}, a file of the run's own data"

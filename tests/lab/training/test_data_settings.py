@@ -9,6 +9,7 @@ import pytest
 
 from toy_tasks import classify
 from unrolled.errors import FileError
+from unrolled.lab.data.checksums import file_checksums
 from unrolled.lab.data.corpus import Brackets, Classification
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
@@ -115,7 +116,7 @@ def test_a_path_with_bytes_that_are_no_text_is_kept(there, settings):
     data = DataSettings(data=(name,))
     corpus = data.load_corpus(Classification)
     chosen = settings.model_copy(update={"epochs": 1})
-    train(classify(corpus), corpus, chosen, there / "run", data=data, files=data.files())
+    train(classify(corpus), corpus, chosen, there / "run", data=data, files=file_checksums(data.files()))
     assert load_config(there / "run").data.data == (name,)
     assert resume(there / "run", corpus).metrics["epochs"] == 1
 

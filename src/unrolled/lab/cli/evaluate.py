@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,7 +196,7 @@ def _examples(
     """Read what to evaluate on, and its title."""
     from unrolled.lab.data.formats import read_split
     from unrolled.lab.data.hub import read_hub_split
-    from unrolled.lab.training.data_check import data_warnings
+    from unrolled.lab.training.data_check import data_warnings, read_with_checksums
 
     if data and is_hub_dataset(data[0]):
         if others := [*data[1:], *([] if format_name is None else ["--format"])]:
@@ -208,8 +209,9 @@ def _examples(
         examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, reading)
         print_notes(notes)
         return examples, ", ".join(data)
-    corpus = loaded.data.reload_corpus(loaded.task.kind, data_dir, loaded.settings.seed)
-    _warn(data_warnings(loaded.folder, corpus, loaded.data.files(data_dir), split))
+    read = partial(loaded.data.reload_corpus, loaded.task.kind, data_dir, loaded.settings.seed)
+    corpus, checksums = read_with_checksums(read, loaded.data, data_dir)
+    _warn(data_warnings(loaded.folder, corpus, checksums, split))
     print_notes(corpus.notes)
     return getattr(corpus, split), f"{loaded.data.title}, {split}"
 

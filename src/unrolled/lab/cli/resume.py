@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -33,20 +34,22 @@ def resume(
     check_run(run)
     from rich.console import Console
 
+    from unrolled.lab.training.data_check import read_with_checksums
     from unrolled.lab.training.engine import resume as resume_training
     from unrolled.lab.training.progress import TrainingProgress
     from unrolled.lab.training.run_folder import load_config
     from unrolled.lab.training.run_names import is_finished
 
     stopped, ended = load_config(run), is_finished(run)
-    corpus = stopped.data.reload_corpus(stopped.task.kind, data_dir, stopped.settings.seed)
+    read = partial(stopped.data.reload_corpus, stopped.task.kind, data_dir, stopped.settings.seed)
+    corpus, files = read_with_checksums(read, stopped.data, data_dir)
     print_notes(corpus.notes)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     with TrainingProgress(Console(stderr=True, quiet=not first), loss=stopped.task.loss_name) as progress:
         finished = resume_training(
             run,
             corpus,
-            files=stopped.data.files(data_dir),
+            files=files,
             callback=progress,
             accept_changed_data=accept_changed_data,
         )

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -244,16 +245,17 @@ def _train_and_print(
     from rich.console import Console
 
     from unrolled.lab.data.unicode_forms import note_of_forms
+    from unrolled.lab.training.data_check import read_with_checksums
     from unrolled.lab.training.engine import train
     from unrolled.lab.training.progress import TrainingProgress
 
-    corpus = choices.data.load_corpus(task.kind, data_dir, settings.seed)
+    read = partial(choices.data.load_corpus, task.kind, data_dir, settings.seed)
+    corpus, files = read_with_checksums(read, choices.data, data_dir)
     print_notes([*corpus.notes, *note_of_ratings(corpus, choices.data), *note_of_forms(corpus)])
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     sizes = _sizes(corpus, learned.metrics[0].name)
     with TrainingProgress(Console(stderr=True, quiet=not first), sizes, learned.loss_name) as progress:
-        files = choices.data.files(data_dir)
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:
         from unrolled.lab.cli.printed_metrics import print_run

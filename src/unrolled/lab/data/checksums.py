@@ -18,13 +18,18 @@ import numpy as np
 from unrolled.errors import DataError, FileError
 from unrolled.lab.data.corpus import Corpus, Stream
 
-__all__ = ["CorpusChanges", "CorpusChecksums"]
+__all__ = ["CorpusChanges", "CorpusChecksums", "file_checksums"]
 
 _BYTES = 8  # of an example's checksum: among 10 million examples, a collision has a probability of 3e-6
 _LINES = 64  # of running text that have one checksum
 _NO_FILE = "not a regular file"  # a pipe can be read only once
 _SPLITS = ("train", "dev", "test")
 _NO_CONTENT = {"name", "notes", *_SPLITS}
+
+
+def file_checksums(paths: Mapping[str, Path]) -> dict[str, str]:
+    """Compute the SHA-256 of each file, by its name; FileError if one cannot be read."""
+    return {name: _file_checksum(path) for name, path in paths.items()}
 
 
 @dataclass(frozen=True)
@@ -60,14 +65,11 @@ class CorpusChecksums:
     """The columns of tables that were read; empty for other data, and in runs that were started before it was kept."""
 
     @classmethod
-    def of(cls, corpus: Corpus[Any], paths: Mapping[str, Path]) -> Self:
-        """Compute the checksums of a corpus, and of the files that it was read from; this reads both once.
-
-        FileError if a file cannot be read.
-        """
+    def of(cls, corpus: Corpus[Any], files: Mapping[str, str]) -> Self:
+        """Compute the checksums of a corpus; ``files`` are those of the files that it was read from."""
         splits = {name: getattr(corpus, name) for name in _SPLITS}
         return cls(
-            files={name: _file_checksum(path) for name, path in paths.items()},
+            files=dict(files),
             splits={name: b"".join(_checksums(split)) for name, split in splits.items()},
             text=isinstance(corpus.train, Stream),
             fields={each.name: repr(getattr(corpus, each.name)) for each in fields(corpus) if _counts(each)},

@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 
 from unrolled.atomic_write import atomic_write
-from unrolled.errors import DataError
+from unrolled.errors import DataError, FileError, UnrolledError
 from unrolled.lab.data.batches.base import Batch
-from unrolled.lab.data.checksums import CorpusChanges, CorpusChecksums
+from unrolled.lab.data.checksums import CorpusChanges, CorpusChecksums, file_checksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.max_length import cut_long, longest_text
 from unrolled.lab.training.run_files import read_json, to_json
@@ -34,15 +34,37 @@ __all__ = [
     "check_sample",
     "data_warnings",
     "file_warnings",
+    "read_with_checksums",
     "sample_digest",
     "trained_columns",
     "write_checksums",
 ]
 
+C = TypeVar("C", bound=Corpus[Any])
 _NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _COLUMNS = re.compile(rf"texts from {_NAME}, labels from {_NAME}")
 """How a corpus names its columns; the names are written as Python's ``repr`` writes them."""
 _SAMPLES = 16  # batches of a split that enter the digest of an earlier version
+
+
+def read_with_checksums(read: Callable[[], C], data: DataSettings, folder: Path | None) -> tuple[C, dict[str, str]]:
+    """Read a corpus, and return it with the checksums of its files; FileError if one of them changes meanwhile.
+
+    Args:
+        read: Reads the corpus.
+        data: The data settings, which name the files.
+        folder: The data folder.
+    """
+    try:
+        before = file_checksums(data.files(folder))
+    except UnrolledError:  # reading says better what is missing
+        before = {}
+    corpus = read()
+    files = file_checksums(data.files(folder))
+    for name, checksum in files.items():
+        if before.get(name, checksum) != checksum:
+            raise FileError(f"{name} changed while it was read; once it is written, give the same command again")
+    return corpus, files
 
 
 def write_checksums(folder: Path, checksums: CorpusChecksums, accepted: tuple[Mapping[str, Any], ...] = ()) -> None:
@@ -54,7 +76,7 @@ def write_checksums(folder: Path, checksums: CorpusChecksums, accepted: tuple[Ma
 def check_data(
     folder: Path,
     corpus: Corpus[Any],
-    files: Mapping[str, Path],
+    files: Mapping[str, str],
     accept: bool,
     say: Callable[[str], None],
 ) -> None:
@@ -63,7 +85,7 @@ def check_data(
     Args:
         folder: The run folder, which this process may write.
         corpus: The corpus as it is now.
-        files: The files that it was read from.
+        files: The checksums of the files that it was read from.
         accept: Whether to go on with other examples; that is recorded in the run folder.
         say: Receives a line about what changed and does not matter, or was accepted.
 
@@ -109,7 +131,7 @@ def check_sample(folder: Path, config: RunConfig, corpus: Corpus[Any], splits: M
         )
 
 
-def data_warnings(folder: Path, corpus: Corpus[Any], files: Mapping[str, Path], split: str) -> tuple[str, ...]:
+def data_warnings(folder: Path, corpus: Corpus[Any], files: Mapping[str, str], split: str) -> tuple[str, ...]:
     """Return lines on how a corpus differs from the one of a run, for its evaluation on a split.
 
     Raises:

@@ -43,7 +43,7 @@ def train(
     folder: Path,
     *,
     data: DataSettings,
-    files: Mapping[str, Path] | None = None,
+    files: Mapping[str, str] | None = None,
     force: bool = False,
     callback: Callback | None = None,
 ) -> Run:
@@ -58,7 +58,7 @@ def train(
         settings: How to train.
         folder: The run folder to write; missing parents are created.
         data: The names that load the corpus again, to resume or evaluate the run.
-        files: The files that the corpus was read from; the run keeps their checksums.
+        files: The checksums of the files that the corpus was read from, by name; the run keeps them.
         force: Whether to replace an earlier run in ``folder``.
         callback: Receives the events of the training.
 
@@ -93,7 +93,7 @@ def resume(
     folder: Path,
     corpus: Corpus[Any],
     *,
-    files: Mapping[str, Path] | None = None,
+    files: Mapping[str, str] | None = None,
     task_class: type[Task[Any, Any]] | None = None,
     callback: Callback | None = None,
     accept_changed_data: bool = False,
@@ -106,7 +106,7 @@ def resume(
     Args:
         folder: The run folder.
         corpus: The corpus with which the training was started.
-        files: The files that the corpus was read from.
+        files: The checksums of the files that the corpus was read from, by name.
         task_class: The class of its task; by default the member of ``unrolled.lab.tasks`` with its name.
         callback: Receives the events of the training.
         accept_changed_data: Whether to go on with a corpus whose examples have changed; the run records it.
