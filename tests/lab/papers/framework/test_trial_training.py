@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import multiprocessing
 import os
@@ -79,6 +80,23 @@ def test_another_seed_size_or_corpus_is_another_network(tmp_path):
         )
     ]
     assert len(said) == len({run.folder for run in runs}) == 5
+
+
+def test_a_network_is_known_by_every_split_and_label_and_not_by_where_they_were_read(tmp_path):
+    corpus = topics()
+    reversed_labels = tuple(reversed(corpus.labels))
+    others = [replace(corpus, **{split: getattr(corpus, split)[1:]}) for split in ("train", "dev", "test")]
+    others.append(replace(corpus, labels=reversed_labels))
+    elsewhere = tuple(replace(each, origin=("elsewhere.csv", 3)) for each in corpus.test)
+    same = replace(corpus, test=elsewhere, notes=("of another folder",))
+    runs = [
+        train_once(make_setup(tmp_path, str(number), []), "classify", each, SMALL, SHORT)
+        for number, each in enumerate([corpus, *others, same])
+    ]
+    assert len({run.folder for run in runs}) == 5
+    assert runs[0].folder == runs[-1].folder
+    sizes = [json.loads((run.folder / "config.json").read_text())["examples"]["test"] for run in runs]
+    assert sizes == [len(each.test) for each in [corpus, *others, same]]  # test metrics are those of one's own test
 
 
 def test_a_network_that_is_being_trained_is_refused_and_then_opened(tmp_path, monkeypatch):

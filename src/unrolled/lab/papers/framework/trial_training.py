@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from unrolled.errors import DivergedError
+from unrolled.lab.data.checksums import CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.tasks import TASKS
@@ -123,13 +124,9 @@ def train_once(
 
 
 def _content(corpus: Corpus[Any]) -> str:
-    """Digest the splits that are trained and chosen on."""
-    total = hashlib.sha256()
-    for split in (corpus.train, corpus.dev):
-        for example in split:
-            total.update(repr(example).encode())
-        total.update(b"|")
-    return total.hexdigest()
+    """Digest all splits, since a run has metrics on test as well, and the labels, which name its outputs."""
+    record = CorpusChecksums.of(corpus, {}).to_record()
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def run_metrics(run: Run) -> dict[str, float]:
