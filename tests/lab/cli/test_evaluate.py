@@ -7,8 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+from unrolled.lab.data.batches.base import bounded_plan
+from unrolled.lab.data.corpus import Classification
+from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.training.evaluation import evaluate, evaluate_texts
 from unrolled.lab.training.run_folder import load_run
 
 Command = Callable[..., Any]
@@ -32,6 +38,31 @@ def test_a_run_is_judged_again_as_it_was(unrolled: Command, trained: Path, split
     assert f"accuracy {run.metrics[f'{split}_accuracy']:.2%}, loss {run.metrics[f'{split}_loss']:.4g}" in done.out
     assert done.out.startswith(f"negation, {split} (200): ")
     assert "accuracy: share of texts with the right class" in done.out
+
+
+def test_the_model_runs_once_for_the_metrics_and_the_predictions(
+    unrolled: Command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[int] = []
+    forward = Classifier.forward
+    monkeypatch.setattr(Classifier, "forward", lambda self, *given: rows.append(len(given[0])) or forward(self, *given))
+    mine = tmp_path / "mine.tsv"
+    mine.write_text("".join(f"this film was {'very ' * (i % 7)}good\tpositive\n" for i in range(200)))
+    done = unrolled("evaluate", trained, "--data", mine, "--predictions", tmp_path / "found.csv")
+    assert done.status == 0
+    assert sum(rows) == 200
+
+
+def test_outputs_beside_the_metrics_are_in_the_order_of_the_texts(trained: Path) -> None:
+    run, cpu = load_run(trained), torch.device("cpu")
+    examples = run.data.reload_corpus(Classification).test
+    encoded = run.task.encode(examples)
+    metrics, outputs = evaluate_texts(run.text_task(), run.model, encoded, cpu)
+    assert metrics == evaluate(run.task, run.model, encoded, cpu)
+    expected = run.outputs_of([example.tokens for example in examples])
+    np.testing.assert_array_equal(outputs.double().numpy(), expected)
+    as_they_ran = torch.cat(list(bounded_plan(encoded, run.task.evaluation_rows(encoded), 10**6)))
+    assert not np.array_equal(outputs[as_they_ran].double().numpy(), expected)
 
 
 def test_files_of_ones_own_are_judged_with_the_runs_labels(unrolled: Command, trained: Path, tmp_path: Path) -> None:

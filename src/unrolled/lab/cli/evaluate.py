@@ -94,8 +94,9 @@ def evaluate(
     import torch
 
     from unrolled.lab.training.data_check import file_warnings
-    from unrolled.lab.training.evaluation import details
+    from unrolled.lab.training.evaluation import details, evaluate_texts
     from unrolled.lab.training.evaluation import evaluate as compute_metrics
+    from unrolled.lab.training.text_tasks import TextTask
 
     loaded = open_run.load(run)
     if predictions is not None or html is not None:
@@ -121,7 +122,11 @@ def evaluate(
     if data:
         _warn(file_warnings(loaded.folder, examples, [Path(name) for name in data], loaded.data))
     cpu = torch.device("cpu")
-    found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
+    if isinstance(loaded.task, TextTask):
+        found, outputs = evaluate_texts(loaded.task, loaded.model, encoded, cpu)
+        answers = outputs.double().numpy()
+    else:
+        found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
     with outlast_reader((predictions, html)):
         typer.echo(f"{harmless(title)} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
         for metric in loaded.task.metrics:
@@ -129,13 +134,13 @@ def evaluate(
         for line in details(loaded.task, loaded.model, encoded, cpu):
             typer.echo(harmless(line))
         if is_text_classification(loaded):
-            predicted = predict_classes(loaded, examples)
+            predicted = predict_classes(loaded, examples, answers)
             print_classes(predicted, _SHOWN if errors is None else errors, _CLASSES)
             if html is not None:
                 typer.echo(write_error_page(html, loaded, predicted, page_errors or _ON_THE_PAGE, not force))
             rows = predicted.rows
         elif predictions is not None:
-            rows = predict_ratings(loaded, examples)
+            rows = predict_ratings(loaded, examples, answers)
         if predictions is not None:
             write_predictions(predictions, loaded.task.classes, rows, force)
             typer.echo(f"predictions: {visible(str(predictions))}")

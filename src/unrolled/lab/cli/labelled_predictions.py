@@ -10,6 +10,9 @@ from unrolled.lab.cli.prediction_file import Prediction, predicted_rows
 from unrolled.lab.metrics.confusion import Confusion
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from unrolled.lab.training.run_folder import Run
 
 __all__ = ["LabelledPredictions", "is_text_classification", "predict_classes", "predict_ratings"]
@@ -49,11 +52,11 @@ def is_text_classification(run: Run) -> bool:
     return isinstance(run.task, TextClassification)
 
 
-def predict_classes(run: Run, examples: Sequence[Any]) -> LabelledPredictions:
-    """Predict the classes of a split."""
+def predict_classes(run: Run, examples: Sequence[Any], outputs: NDArray[np.float64]) -> LabelledPredictions:
+    """Predict the classes of a split from the model's outputs for it."""
     classes = run.task.classes
     index = {name: number for number, name in enumerate(classes)}
-    found = predicted_rows(run, [example.tokens for example in examples])
+    found = predicted_rows(outputs, classes)
     rows = tuple(
         Prediction(_text(run, example), predicted, probabilities, classes[example.label], example.origin)
         for example, (predicted, probabilities) in zip(examples, found, strict=True)
@@ -62,9 +65,9 @@ def predict_classes(run: Run, examples: Sequence[Any]) -> LabelledPredictions:
     return LabelledPredictions(rows, classes, labels, tuple(index[row.predicted] for row in rows))
 
 
-def predict_ratings(run: Run, examples: Sequence[Any]) -> tuple[Prediction, ...]:
-    """Predict the ratings of a split."""
-    found = predicted_rows(run, [example.tokens for example in examples])
+def predict_ratings(run: Run, examples: Sequence[Any], outputs: NDArray[np.float64]) -> tuple[Prediction, ...]:
+    """Predict the ratings of a split from the model's outputs for it."""
+    found = predicted_rows(outputs, ())
     pairs = zip(examples, found, strict=True)
     return tuple(
         Prediction(_text(run, each), said, (), repr(each.rating).removesuffix(".0"), each.origin)

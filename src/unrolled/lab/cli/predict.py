@@ -150,7 +150,7 @@ def _predict_some(run: Run, texts: Sequence[_Text]) -> list[Prediction]:
     words = {place: tokens for place, each in enumerate(texts) if (tokens := _tokenise(task, each))}
     found = [Prediction(text, "", origin=origin) for origin, text in texts]
     if words:
-        rows = predicted_rows(run, list(words.values()))
+        rows = predicted_rows(run.outputs_of(list(words.values())), run.task.classes)
         for place, (predicted, probabilities) in zip(words, rows, strict=True):
             unknown = len(task.vocabulary.unknown(words[place])) == len({*words[place]})
             found[place] = replace(found[place], predicted=predicted, probabilities=probabilities, unknown=unknown)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 from unrolled.atomic_write import atomic_write
 
 if TYPE_CHECKING:
-    from unrolled.lab.training.run_folder import Run
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["Prediction", "header", "predicted_rows", "write_predictions", "write_rows"]
 
@@ -34,11 +35,10 @@ class Prediction:
     """Whether the model knows no word of the text."""
 
 
-def predicted_rows(run: Run, words: Sequence[Sequence[str]]) -> list[tuple[str, tuple[float, ...]]]:
-    """Predict texts as words: the class with the probabilities of all classes, or the number without any."""
+def predicted_rows(outputs: NDArray[np.float64], classes: Sequence[str]) -> list[tuple[str, tuple[float, ...]]]:
+    """Return what the outputs for each text say: a class with the probabilities of all, or the number without any."""
     from scipy.special import softmax
 
-    outputs, classes = run.outputs_of(words), run.task.classes
     if not classes:
         return [(f"{row[0]:.9g}", ()) for row in outputs.tolist()]  # all digits of a float32
     best = outputs.argmax(axis=1).tolist()

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unrolled.lab.data.batches.base import MAX_TOKENS, Batch, bounded_plan
 from unrolled.lab.training.task import Split, Task
+from unrolled.lab.training.text_tasks import TextTask
 
-__all__ = ["EvaluationStopped", "details", "evaluate"]
+__all__ = ["EvaluationStopped", "details", "evaluate", "evaluate_texts"]
 
 
 class EvaluationStopped(Exception):  # noqa: N818  # not an error: somebody asked for it
@@ -43,6 +44,20 @@ def evaluate(
     with _evaluation_mode(model):
         found = task.compute_metrics(model, batches())
     return {each.name: float(found[each.name]) for each in task.metrics}
+
+
+def evaluate_texts(
+    task: TextTask[Any], model: nn.Module, texts: Split[Any], device: torch.device
+) -> tuple[dict[str, float], Tensor]:
+    """Compute the metrics as :func:`evaluate` does, and return the outputs with them, shape (texts, outputs)."""
+    outputs: list[Tensor] = []
+    handle = model.register_forward_hook(lambda _model, _inputs, output: outputs.append(output.cpu()))
+    try:
+        metrics = evaluate(task, model, texts, device)
+    finally:
+        handle.remove()
+    order = torch.cat(list(bounded_plan(texts, task.evaluation_rows(texts), MAX_TOKENS)))
+    return metrics, torch.cat(outputs)[order.argsort()]
 
 
 @torch.no_grad()
