@@ -15,6 +15,7 @@ from toy_tasks import DATA, Carry, carry, classify, stream, told
 from unrolled.errors import DataError, FileError, StoppedError
 from unrolled.lab.training import trainer
 from unrolled.lab.training.callbacks import Callback
+from unrolled.lab.training.checkpoints import Checkpoints
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_creation import finish_run_folder
 from unrolled.lab.training.run_folder import load_run
@@ -253,6 +254,32 @@ def test_a_damaged_checkpoint_is_known_and_the_one_before_it_taken(corpus, whole
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES])
+@pytest.mark.parametrize("age", ["older", "newer"])
+def test_a_checkpoint_that_cannot_be_read_now_is_kept(corpus, whole, tmp_path, monkeypatch, number, age):
+    older, newer = stopped(corpus, tmp_path / "run")
+    unreadable, read = older if age == "older" else newer, Path.read_bytes
+    before = {path: path.read_bytes() for path in (older, newer)}
+
+    def fail(path):
+        if path == unreadable:
+            raise OSError(number, os.strerror(number))
+        return read(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", fail)
+        Checkpoints(tmp_path / "run" / "checkpoints").drop_damaged()
+        if age == "newer":  # it is not passed over: the older one would take its place
+            with pytest.raises(FileError, match=f"{os.strerror(number)}; make it readable, or move it away"):
+                resume(tmp_path / "run", corpus, task_class=Carry)
+    assert {path: path.read_bytes() for path in (older, newer)} == before
+    spoil(unreadable, "one bit")
+    Checkpoints(tmp_path / "run" / "checkpoints").drop_damaged()
+    assert not unreadable.exists()
+    resume(tmp_path / "run", corpus, task_class=Carry)
+    assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
 def test_without_a_whole_checkpoint_nothing_is_made_up(corpus, tmp_path):
     for path in stopped(corpus, tmp_path / "run"):
         spoil(path, "one bit")
@@ -260,7 +287,8 @@ def test_without_a_whole_checkpoint_nothing_is_made_up(corpus, tmp_path):
         resume(tmp_path / "run", corpus, task_class=Carry)
 
 
-def test_damaged_best_weights_are_known_and_those_before_them_taken(corpus, whole, tmp_path):
+@pytest.mark.parametrize(("spoiled", "said"), [(True, "is damaged"), (False, "is missing")])
+def test_damaged_best_weights_are_known_and_those_before_them_taken(corpus, whole, tmp_path, spoiled, said):
     def crash():
         raise InterruptedError
 
@@ -270,10 +298,13 @@ def test_damaged_best_weights_are_known_and_those_before_them_taken(corpus, whol
         train(carry(), corpus, SETTINGS, tmp_path / "run", data=DATA, callback=watching)
     best = sorted((tmp_path / "run" / "checkpoints").glob("best-*"), key=lambda path: path.stat().st_mtime_ns)
     assert len(best) == 2
-    spoil(best[-1], "one bit")
+    if spoiled:
+        spoil(best[-1], "one bit")
+    else:
+        best[-1].unlink()
     watching = Recording()
     resume(tmp_path / "run", corpus, task_class=Carry, callback=watching)
-    assert any("is damaged" in notice for notice in watching.notices)
+    assert any(said in notice for notice in watching.notices)
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
 

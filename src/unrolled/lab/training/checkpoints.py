@@ -97,21 +97,26 @@ class Checkpoints:
         return name
 
     def newest(self, warn: Callable[[str], None]) -> Checkpoint:
-        """Read the newest checkpoint that is not damaged; ``warn`` receives a line for each damaged one."""
+        """Read the newest checkpoint that is not damaged; ``warn`` receives a line for each damaged one.
+
+        FileError if one cannot be read: it may be whole, and readable later.
+        """
         for path in self._files():
             try:
                 return self._read(path)
-            except (DataError, FileError) as error:
+            except DataError as error:
                 warn(f"{error}; using the previous checkpoint")
         raise DataError(f"{self.folder}: every checkpoint is damaged or missing; train the run again")
 
     def drop_damaged(self) -> None:
-        """Delete damaged checkpoints."""
+        """Delete damaged checkpoints, but none that cannot be read now."""
         for path in self._files():
             try:
                 self._read(path)
-            except (DataError, FileError):
+            except DataError:
                 path.unlink()
+            except FileError:
+                pass
 
     def load_best(self, name: str) -> dict[str, Tensor]:
         """Read the best weights."""
@@ -158,8 +163,13 @@ def _verified(path: Path) -> bytes:
     name = _NAME.fullmatch(path.name) or _BEST.fullmatch(path.name)
     try:
         content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing") from None
     except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise FileError(
+            f"{path}: cannot be read: {error.strerror or error}; make it readable, or move it away to go on from the "
+            "checkpoint before it"
+        ) from None
     if name is None or _digest(content) != name.groups()[-1]:
         raise DataError(f"{path} is damaged: its checksum is not the one in its name")
     return content
