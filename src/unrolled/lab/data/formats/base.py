@@ -159,12 +159,14 @@ class RowFormat(Format, Generic[R]):
         """Read files as one split."""
         invalid: list[InvalidRow] = []
         rows = self._valid(paths, kind, invalid)
+        numbers = {label: number for number, label in enumerate(known)}
+        # a label that is read is in NFC, one of a run of an earlier version need not be
+        numbers = {unicodedata.normalize("NFC", label): number for label, number in numbers.items()} | numbers
         if known:
-            rows = self._with_known_labels(set(known), rows, kind, invalid)
+            rows = self._with_known_labels(numbers, rows, kind, invalid)
         self._handle(invalid)
         if not rows:
             raise _empty(paths)
-        numbers = {label: number for number, label in enumerate(known)}
         return tuple(self.example(row.value, kind, numbers) for row in rows)
 
     def _valid(self, paths: Sequence[Path], kind: type[Corpus[object]], invalid: list[InvalidRow]) -> list[ValidRow[R]]:

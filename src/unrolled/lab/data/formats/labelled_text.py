@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+from unicodedata import normalize
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
@@ -98,7 +99,7 @@ class LabelledFormat(RowFormat[Labelled]):
 
 def _row(path: Path, line: int, text: str, label: str, kind: type[Corpus[Any]]) -> ValidRow[Labelled] | InvalidRow:
     """Check a text and its label."""
-    label = label.strip()
+    label = normalize("NFC", label.strip())  # programs write accents in two ways, which look the same
     for field in (text, label):
         if foreign := check_escaped(path, line, field):
             return InvalidRow(path, line, "not in UTF-8", foreign)
