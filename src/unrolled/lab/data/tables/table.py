@@ -34,8 +34,8 @@ class TextTable:
     width: int
     """Number of columns."""
     columns: Columns
-    joined: bool = False
-    """Whether the last separator alone separates two columns."""
+    joined: int = 0
+    """The number of fields of most rows, where the last separator alone separates two columns; else 0."""
     above: int = 0
     """Number of records above the header."""
     guessed: int = 0
@@ -77,6 +77,11 @@ class TextTable:
         plain = (names[text], names[label]) == ("text", "label") if names else (text, label) == (0, self.width - 1)
         if not plain:
             parts.append(self.chosen)
+        if self.joined > 2:
+            parts.append(
+                f"the text is the first {self.joined - 1} of {self.joined} fields, the label is the last; if they are "
+                "columns: --text-column and --label-column, by number from 1"
+            )
         return (f"{self.path}: {', '.join(parts)}",) if parts else ()
 
     @property
@@ -89,8 +94,9 @@ class TextTable:
 def open_table(path: Path, dialects: Sequence[Dialect], reading: Reading, kind: type[Corpus[object]]) -> TextTable:
     """Find out how a file writes its fields, whether it has a header, and which columns hold texts and labels."""
     dialect, above, header, rows, guessed = _begin(path, dialects, reading)
-    joined = not dialect.quotes and not header and reading.text_column is None and reading.label_column is None
-    if joined:  # a text in a file without quotes may contain tabs
+    joined = 0
+    if not dialect.quotes and not header and reading.text_column is None and reading.label_column is None:
+        joined = _width(header, rows, 2)  # a text in a file without quotes may contain tabs
         rows = list(map(_join, rows))
     columns = choose_columns(path, header, rows, reading, kind) if header or rows else Columns(0, 1)
     return TextTable(path, dialect, header, _width(header, rows, 2), columns, joined, above, guessed)
@@ -100,7 +106,7 @@ def open_texts(path: Path, dialects: Sequence[Dialect], reading: Reading) -> Tex
     """Do what :func:`open_table` does for a file whose labels, if it has any, are not read."""
     dialect, above, header, rows, guessed = _begin(path, dialects, reading)
     text = choose_text(path, header, rows, reading) if header or rows else 0
-    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text), False, above, guessed)
+    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text), 0, above, guessed)
 
 
 def _join(cells: list[str]) -> list[str]:
