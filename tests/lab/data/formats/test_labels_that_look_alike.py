@@ -12,10 +12,11 @@ from written_tables import review, save
 
 
 def test_labels_that_look_the_same_are_told(tmp_path):
-    labels = ("pos", "pos\u200b", "neg")
-    path = save(tmp_path, "a.tsv", "".join(f"{review(n)}\t{labels[n % 3]}\n" for n in range(60)))
+    labels = ("pos", "pos\u200b", "so so", "so  so", "so\xa0so", "soso")
+    path = save(tmp_path, "a.tsv", "".join(f"{review(n)}\t{labels[n % 6]}\n" for n in range(60)))
     (said,) = read_files(Classification, [path]).notes
-    assert said == f"{path}: labels that look the same are different labels: 'pos' and 'pos\\u200b'"
+    same = r"'pos' and 'pos\u200b', 'so  so' and 'so so' and 'so\xa0so'"
+    assert said == f"{path}: labels that look the same are different labels: {same}"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])

@@ -238,8 +238,9 @@ _QUOTES = ('""', "''", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb")
 
 
 def _as_it_looks(label: str) -> str:
-    """Compose accents that are characters of their own, and leave out characters that nobody sees."""
-    return "".join(c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
+    """Compose accents that are characters of their own; leave out characters and further spaces that nobody sees."""
+    seen = "".join(c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
+    return " ".join(seen.split())
 
 
 def _if_numbers(labels: Iterable[Hashable]) -> str:
