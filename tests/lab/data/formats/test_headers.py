@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from unrolled.errors import DataError, UnknownNameError
@@ -128,6 +130,21 @@ def test_a_header_that_comes_again_is_no_example(tmp_path, header):
     lines, _, said = read(path)
     assert 22 not in lines
     assert f"{path}:22: the names of the columns again, so not read" in said
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_a_byte_order_mark_where_files_were_joined_is_no_letter(tmp_path, quoting):
+    def part(begin):
+        rows = table(("text", "label"), lambda n: (review(n + begin), sentiment(n)), count=20, quoting=quoting)
+        return f"\ufeff{rows}"
+
+    path = save(tmp_path, "a.csv", part(0) + part(20))
+    with pytest.raises(DataError, match=r"a\.csv:22: expected an example, found .*; delete the names"):
+        read_files(Classification, [path])
+    corpus = read_files(Classification, [path], reading=SKIP)
+    assert (corpus.labels, texts(corpus)) == (("bad", "good"), {review(n) for n in range(40)})
+    path = save(tmp_path, "b.csv", table((), lambda n: (f"{review(n)} \ufeff", sentiment(n)), quoting=quoting))
+    assert texts(read_files(Classification, [path])) == {f"{review(n)} \ufeff" for n in range(40)}  # the control
 
 
 def test_a_text_that_is_the_name_of_the_only_column_is_a_text(tmp_path):

@@ -17,6 +17,7 @@ __all__ = ["COMMAS", "TABS", "Dialect", "QuoteError", "read_records", "sniff"]
 
 _SAMPLE = 500  # lines
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+_BYTE_ORDER_MARK = "\ufeff"  # within a file where files were joined that begin with it
 csv.field_size_limit(LONGEST_LINE)  # csv's own limit, 131,072 characters, is shorter than a long document
 
 
@@ -47,7 +48,7 @@ class Dialect:
 
     def read(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of the line at which each record begins, and its fields; QuoteError for a wrong quote."""
-        first, lines = _below_declaration(lines)
+        first, lines = _below_declaration(line.removeprefix(_BYTE_ORDER_MARK) for line in lines)
         if not self.quotes:
             for number, line in enumerate(lines, start=first):
                 yield number, line.split(self.delimiter)
