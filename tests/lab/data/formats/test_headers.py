@@ -175,6 +175,23 @@ def test_columns_may_have_numbers_for_names(tmp_path):
     assert len(trained) == 30
 
 
+@pytest.mark.parametrize("labels", [("bad", "good"), ("0", "1")])
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_numbers_that_pandas_writes_for_names_are_no_example(tmp_path, labels, counted):
+    def rows(first):
+        row = (f"{n}," * counted + f"{long(n)},{labels[n % 2]}\n" for n in range(30))
+        return "," * counted + first + "\n" + "".join(row)
+
+    path = save(tmp_path, "a.csv", rows("0,1"))
+    corpus = read_files(Classification, [path])
+    assert (corpus.labels, texts(corpus)) == (labels, {long(n) for n in range(30)})
+    assert "texts from '0', labels from '1'" in corpus.notes[0]
+    assert f"{path}:1: read as the names of the columns" in "\n".join(read(path)[2])
+    if not counted:  # the control: other numbers are an example
+        other = read_files(Classification, [save(tmp_path, "b.csv", rows("7,1"))])
+        assert texts(other) == {"7", *(long(n) for n in range(30))}
+
+
 def test_texts_without_labels_are_no_titles_in_a_table_of_two_columns(tmp_path):
     rows = "Nice,\nBad,\nfoo,pos2\n" + "".join(f"{long(n)},{sentiment(n)}\n" for n in range(9))
     assert len(list(read_texts(save(tmp_path, "a.csv", rows), Reading(header=False), say=lambda _: None))) == 12

@@ -35,7 +35,8 @@ def judge_first(
 
     A name that the user gave, or of the training, or a usual one settles it. Else the line is a row if it has a number,
     a long field, or a field that occurs again; and a header if numbers stand below its words. What is left is short: a
-    header by guess if the texts below are long. Above numbers, as other programs count rows, a name may be empty.
+    header by guess if the texts below are long. Above numbers, as other programs count rows, a name may be empty. So
+    are ``0,1`` above texts, which pandas writes where columns have no names.
     """
     names = [field.strip().lower() for field in first]
     if not reading.header:
@@ -50,6 +51,8 @@ def judge_first(
         return FirstLine.HEADER
     below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
     valued = [share(column, is_value) > 0.9 for column in below]
+    if names[not names[0] :] == [str(place) for place in range(len(names) - (not names[0]))] and not all(valued):
+        return FirstLine.GUESSED
     if not below or _is_row(first, below, valued):
         return FirstLine.ROW
     if any(map(is_usual_name, names)) or any(
