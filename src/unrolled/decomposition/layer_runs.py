@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.cells.closed_form import ClosedCell
+from unrolled.decomposition.network_cells import eval_cell
 from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.linalg.available_memory import refuse_too_long
 
@@ -58,7 +59,7 @@ def run_layers(call: NetworkCall) -> list[list[LayerRun]]:
     precision = PARITY.get(call.own.dtype, 0.0)  # outputs of a coarser type are not followed
     for by_kernels in (False, True):
         runs = run_once(call, by_kernels)
-        if states_parity(runs, call.own, call.layout, precision).holds:
+        if states_parity(runs, call, precision).holds:
             return runs
     return run_once(replace(call, own=None))
 
@@ -93,26 +94,40 @@ def _top_outputs(runs: Sequence[Sequence[LayerRun]], layout: Layout) -> Tensor:
 
 
 def states_parity(
-    runs: Sequence[Sequence[LayerRun]],
-    own: Tensor,
-    layout: Layout,
-    precision: float,
-    states: Iterable[Tensor] | None = None,
+    runs: Sequence[Sequence[LayerRun]], call: NetworkCall, precision: float, states: Iterable[Tensor] | None = None
 ) -> Parity:
-    """Compare the top layer's outputs with those of the network, shape (time, batch, features); padding does not count.
+    """Compare the top layer's outputs with those that the network gave; padding does not count.
 
     Args:
         runs: The runs of all layers.
-        own: What the network gave; where it is NaN or infinite there is no parity.
-        layout: Which positions are padding.
+        call: The network, and what it gave; where that is NaN or infinite there is no parity.
         precision: See :class:`~unrolled.decomposition.parity.Parity`.
         states: What the size of the numbers is measured by; None for the outputs.
     """
+    own, layout = call.own, call.layout
+    assert own is not None
     if not own.numel():  # a model may call its network with no rows
         return Parity(0.0, 0.0, precision)
     gap = float(layout.blank((_top_outputs(runs, layout) - own).abs()).max())
     largest = [float(layout.blank(each).abs().max()) for each in ((own,) if states is None else states)]
-    return Parity(gap, max(largest), precision)
+    parity = Parity(gap, max(largest), precision, floor=0.0)
+    return parity if parity.holds or not precision else replace(parity, floor=min(1.0, _size_of_sums(runs, call)))
+
+
+def _size_of_sums(runs: Sequence[Sequence[LayerRun]], call: NetworkCall) -> float:
+    """Return the size of what the outputs are sums of: how much they change from one type to another, over rounding."""
+    if not all(isinstance(cell, ClosedCell) for ways in call.cells for cell in ways):
+        return 1.0  # a step of any operations may keep a type of its own
+    other = torch.float32 if call.inputs.dtype == torch.float64 else torch.float64
+    again = NetworkCall(
+        [[eval_cell(cell, other) for cell in ways] for ways in call.cells],
+        call.inputs.to(other),
+        call.layout,
+        [state if state is None else state.to(other) for state in call.initial],
+        None if call.own is None else call.own.to(other),
+    )
+    moved = _top_outputs(run_once(again), call.layout).double() - _top_outputs(runs, call.layout).double()
+    return float(call.layout.blank(moved).abs().max()) / torch.finfo(torch.float32).eps
 
 
 def _run(cell: Cell, inputs: Tensor, first: Tensor, by_kernels: bool) -> LayerRun:

@@ -156,8 +156,9 @@ def _open_layers(
     weights.run_starts()
     own = _own_output(rnn, x, layout, state, known).to(dtype)
     weights.run_ends()
-    runs = run_once(NetworkCall(cells, x.to(dtype), layout, initial, own))
-    parity = states_parity(runs, own, layout, PRECISION[x.dtype])
+    call = NetworkCall(cells, x.to(dtype), layout, initial, own)
+    runs = run_once(call)
+    parity = states_parity(runs, call, PRECISION[x.dtype])
     if not parity.holds:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,11 +27,13 @@ __all__ = ["STEPS"]
 
 _FEW = 1024
 """Up to so many numbers of another argument are compared."""
+_MOVE = 2.0**-6
+"""How far a step's numbers are moved, in relation, to see how large the sums are that it makes of them."""
 
 STEPS = frozenset({"own_step"})
 """Operations that are steps of the user's own."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""How far a step that is run again may be from what it gave, relative to its size or to 1; 0.1 in other types.
+"""How far a step that is run again may be from what it gave, relative to its size or its sums'; 0.1 in other types.
 
 It is closer than :data:`unrolled.decomposition.parity.PARITY`: one step rounds less than a sequence of them.
 """
@@ -217,8 +219,8 @@ def _identity(other: Tensor) -> tuple[Any, ...]:
 def _mixed_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> str:
     """Say how a step goes wrong on three times as many rows; nothing if it does not."""
     before = torch.get_rng_state()
-    steps = torch.arange(state.numel(), dtype=torch.float64, device=state.device)
-    wave = 0.1 * steps.sin().to(state).reshape(state.shape)
+    size = min(1.0, max(_largest(state), _largest(own))) or 1.0  # a wave of 0.1 would hide what small states do
+    wave = 0.1 * size * _wave(state)
     try:
         both = cell.step(torch.stack((x, x, 0.9 * x)), torch.stack((state, state + wave, state - wave)))
         apart = torch.stack((own, cell.step(x, state + wave), cell.step(0.9 * x, state - wave)))
@@ -232,10 +234,28 @@ def _mixed_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
             f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
             "each evaluation, and an explanation takes several; switch that off when self.training is false"
         )
-    parity = Parity.of(both, apart, ROUNDING.get(x.dtype, 0.1))
+    parity = Parity.of(both, apart, ROUNDING.get(x.dtype, 0.1), floor=0.0)
+    if not parity.holds:
+        parity = replace(parity, floor=min(1.0, _size_of_sums(cell, x, state, own)))
     return (
         ""
         if parity.holds
         else f"a row of the batch changes another one, by {parity.gap:.2g}; explain a batch of one, or, where the rows "
         "are no examples, as the nodes of a graph, use unrolled.account"
     )
+
+
+def _size_of_sums(cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> float:
+    """Return the size of what a step's results are sums of: how much they move with its numbers, in relation."""
+    moved = [each * (1 + _MOVE * _wave(each)) for each in (x, state)]
+    return _largest(cell.step(*moved) - own) / _MOVE
+
+
+def _wave(each: Tensor) -> Tensor:
+    """Return numbers between -1 and 1 of both signs, in a tensor's shape: what cancels must not move alike."""
+    steps = torch.arange(1, each.numel() + 1, dtype=torch.float64, device=each.device)
+    return steps.sin().to(each).reshape(each.shape)
+
+
+def _largest(each: Tensor) -> float:
+    return float(each.abs().max()) if each.numel() else 0.0

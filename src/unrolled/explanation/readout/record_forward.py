@@ -62,7 +62,7 @@ class RecordedForward:
         _, final = self._results(self.states)
         found = cast("tuple[Tensor, ...]", final if isinstance(final, tuple) else (final,))
         pairs = zip(found, self.final, strict=True)
-        return all(Parity.of(one, own, PRECISION.get(own.dtype, 0.1)).holds for one, own in pairs)
+        return all(Parity.of(one, own, PRECISION.get(own.dtype, 0.1), floor=0.0).holds for one, own in pairs)
 
     def _results(self, states: tuple[Tensor, ...]) -> tuple[Tensor | PackedSequence, InitialState]:
         """Return states in the form in which the network returns its results."""

@@ -244,11 +244,11 @@ def _side_by_side(states: Sequence[Tensor | None]) -> Tensor:
 
 def _run(call: NetworkCall) -> tuple[list[list[LayerRun]], float]:
     """Run the layers; the top one follows the network's own outputs. Return how far our states are from those, too."""
-    runs, layout = run_layers(call.detached()), call.layout
+    runs = run_layers(call.detached())
     if call.own is None:
         return runs, 0.0
     states = (run.image for level in runs for run in level)  # all of them are opened, and they may be larger
-    parity = states_parity(runs, call.own, layout, PARITY[call.inputs.dtype], states)
+    parity = states_parity(runs, call.detached(), PARITY[call.inputs.dtype], states)
     if not parity.holds:
         raise ParityError(f"our states differ from the network's own by {parity.gap:.3g}; expected rounding at most")
     return runs, parity.gap
