@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import time
+from threading import Thread
 
 import pytest
 import torch
@@ -77,6 +78,61 @@ def test_work_that_nobody_hears_of_is_done(stream, monkeypatch):
     with unrolled.progress():
         found = unrolled.explain(Loop(), torch.tensor([[1, 2, 3, 4]], device="cpu"), target=1)
     assert abs(found.ledger.remainder) < 1e-5
+
+
+def refused(line: str) -> None:
+    raise ValueError(f"no terminal for {line}")
+
+
+def test_a_say_that_raises_ends_neither_the_work_nor_the_thread_that_waits(monkeypatch):
+    monkeypatch.setattr(time_left, "_FIRST", 0.0)
+    monkeypatch.setattr(time_left, "_EVERY", 0.0)
+    with (
+        pytest.warns(UserWarning, match="since say raised ValueError: no terminal for a line") as warned,
+        unrolled.progress("a line", refused),
+    ):
+        found = unrolled.explain(Loop(), torch.tensor([[1, 2, 3, 4]]), target=1)
+    assert abs(found.ledger.remainder) < 1e-5
+    assert [each.filename for each in warned] == [__file__]
+
+    def stops(line: str) -> None:
+        raise KeyboardInterrupt(line)
+
+    with pytest.raises(KeyboardInterrupt), unrolled.progress("a line", stops):  # the control: a stop is obeyed
+        unrolled.explain(Loop(), torch.tensor([[1, 2, 3, 4]]), target=1)
+    monkeypatch.setattr(time_left, "_SILENT", 0.05)
+    with pytest.warns(UserWarning, match="no terminal for a silence: running"), unrolled.progress("a silence", refused):
+        time.sleep(0.2)
+
+
+def test_of_blocks_in_each_other_the_innermost_tells_of_the_sweeps(monkeypatch):
+    monkeypatch.setattr(time_left, "_FIRST", 0.0)
+    monkeypatch.setattr(time_left, "_EVERY", 0.0)
+    ids, outer, inner = torch.tensor([[1, 2, 3, 4]]), [], []
+    with unrolled.progress("outer", outer.append):
+        with unrolled.progress("inner", inner.append):
+            unrolled.explain(Loop(), ids, target=1)
+        assert (len(outer), len(inner) > 1) == (0, True)
+        unrolled.explain(Loop(), ids, target=1)
+    assert len(outer) == len(inner)
+
+
+def test_blocks_of_several_threads_tell_of_their_own_work(monkeypatch):
+    monkeypatch.setattr(time_left, "_FIRST", 0.0)
+    monkeypatch.setattr(time_left, "_EVERY", 0.0)
+    said: dict[int, list[str]] = {2: [], 3: [], 5: []}
+
+    def work(length: int) -> None:
+        with unrolled.progress(str(length), said[length].append):
+            unrolled.explain(Loop(), torch.ones(1, length, dtype=torch.int64), target=1)
+
+    with unrolled.progress("all", (others := []).append):
+        threads = [Thread(target=work, args=(length,)) for length in said]
+        [each.start() for each in threads]
+        [each.join() for each in threads]
+    assert others == []  # no work of this thread
+    for length, lines in said.items():
+        assert [line.split(": ")[0] for line in lines] == [str(length)] * (3 * length - 2)
 
 
 class Loop(nn.Module):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from unrolled.decomposition.sweep_progress import told_of_sweeps
 
@@ -32,11 +33,13 @@ def progress(what: str = "unrolled", say: Callable[[str], object] = _to_standard
 
     Of :func:`unrolled.explain` and :func:`unrolled.explain_batch` the first line comes ten seconds after the sweeps
     over the text have begun, in which a long text spends nearly all of its time. Of other work a line says each minute
-    for how long it has run. Work that is over sooner prints nothing.
+    for how long it has run. Work that is over sooner prints nothing. Of blocks in each other the innermost one tells of
+    the sweeps, and every one for how long it has run.
 
     Args:
         what: What each line begins with.
-        say: Takes a line, which ends in no newline. The default prints to standard error.
+        say: Takes a line, which ends in no newline; a thread of its own may call it. If it raises, the work goes on, no
+            more lines are said, and a warning says why at the end of the block. The default prints to standard error.
 
     Example:
         >>> import torch, unrolled
@@ -53,6 +56,9 @@ def progress(what: str = "unrolled", say: Callable[[str], object] = _to_standard
     finally:
         over.set()
         waiting.join()
+    if lines.failed is not None:
+        why = f"{type(lines.failed).__name__}: {lines.failed}"
+        warnings.warn(f"unrolled.progress said no more lines, since say raised {why}", stacklevel=3)
 
 
 class _Lines:
@@ -64,6 +70,9 @@ class _Lines:
         self._begun: tuple[float, float] | None = None
         """When the sweeps began, and the share of their steps that was done then."""
         self._share, self._due = 0.0, 0.0
+        self._one_line = Lock()
+        self.failed: Exception | None = None
+        """What ``say`` raised."""
 
     def tell(self, share: float) -> None:
         """Say how much of the sweeps is done and left, when a line is due."""
@@ -84,7 +93,12 @@ class _Lines:
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()
-        self._say_line(f"{self._what}: {text}")
+        with self._one_line:  # of the thread that works and the one that waits
+            if self.failed is None:
+                try:
+                    self._say_line(f"{self._what}: {text}")
+                except Exception as error:  # a line is worth no result
+                    self.failed = error
 
 
 def _duration(seconds: float) -> str:
