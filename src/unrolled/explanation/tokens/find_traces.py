@@ -1,7 +1,8 @@
 """Which token of which argument each step reads, from a run that has followed ids until they are looked up.
 
 From the lookup on, the gradient tells which step reads a vector. Weighed by the numbers of the steps, it is that number
-times the plain gradient. A vector that several steps read has no such number: what mixes tokens has no order of tokens.
+times the plain gradient. A vector that several steps read has no such number, unless every vector is read as often and
+no step reads two: what mixes tokens has no order of tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from unrolled.explanation.tokens.tracer import TokenSource, Tracer
 from unrolled.explanation.tokens.traces import Trace, Traces
-from unrolled.explanation.tokens.vectors_read import where_read, with_missing
+from unrolled.explanation.tokens.vectors_read import where_read, where_read_in_rounds, with_missing
 
 __all__ = ["FoundTraces"]
 
@@ -47,6 +48,11 @@ class FoundTraces:
         for source, positions in zip(self._sources, where.values(), strict=True):
             if read.requires_grad or positions is not None:
                 self._groups.setdefault(_key(source), []).append((source, positions))
+        for key, members in self._groups.items():
+            if all(positions is None for _, positions in members):
+                again = where_read_in_rounds([source.leaf for source, _ in members], read, inside)
+                if again:
+                    self._groups[key] = [(members[k][0], at) for each in again for k, at in each.items()]
 
     def of_arguments(self) -> Traces:
         """Return the traces of all arguments that every step reads a token of."""

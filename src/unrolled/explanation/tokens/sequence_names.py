@@ -182,4 +182,4 @@ def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[di
 def _are_forward(steps: Sequence[Sequence[int]]) -> bool:
     """Tell whether a sequence reads its tokens in the order of the argument."""
     places = [place for step in steps for place in step if place >= 0]
-    return bool(places) and all(one < other for one, other in pairwise(places))
+    return bool(places) and all(one <= other for one, other in pairwise(places))

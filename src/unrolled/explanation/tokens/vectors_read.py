@@ -2,7 +2,7 @@
 
 Weighed by 2 to the power of a digit of the positions' numbers, the gradient of a vector is that power of its position
 times the plain gradient. Powers of two pass through operations without rounding, so this holds in any precision. A
-vector that several positions read has no such power.
+vector that several positions read has no such power; it has one in each of several rounds, if it is read once in each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.explanation.even_row import even_row
 from unrolled.held_forward.powers_of_two import base_of, digits_of
 
-__all__ = ["where_read", "with_missing"]
+__all__ = ["where_read", "where_read_in_rounds", "with_missing"]
 
 CLOSE = 1e-2
 """How far the logarithm of a weight may be from a whole number."""
@@ -53,6 +53,23 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
     ]
     of_leaves = enumerate(zip(*gradients, strict=True))
     return {k: _numbers(plain, weighed, base) for k, (plain, *weighed) in of_leaves if plain is not None}
+
+
+def where_read_in_rounds(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[dict[int, Tensor | None]]:
+    """Answer as :func:`where_read` for each time that all vectors are read; nothing if they are not read so.
+
+    A model may read each vector several times in a row, or the whole text again.
+    """
+    time, count = len(read), sum(leaf.shape[:-1].numel() for leaf in leaves)
+    times, rest = divmod(int(inside.sum()), count) if count else (1, 0)
+    if times < 2 or rest or not read.requires_grad:
+        return []
+    steps = torch.arange(time, device=inside.device)[:, None]
+    for rounds in (steps % times, steps * times // time):
+        found = [where_read(leaves, read, inside & (rounds == number)) for number in range(times)]
+        if all(where is not None for each in found for where in each.values()):
+            return found
+    return []
 
 
 def with_missing(where: Tensor | None, leaf: Tensor, inside: Tensor) -> Tensor | None:

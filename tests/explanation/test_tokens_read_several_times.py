@@ -1,0 +1,79 @@
+"""A position that reads one token alone has its name, however often the model reads that token."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+
+IDS = torch.tensor([[1, 2, 3], [3, 3, 4]])
+
+
+class Step(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.x, self.h = nn.Linear(4, 5), nn.Linear(5, 5)
+
+    def forward(self, x, h):
+        return torch.tanh(self.x(x) + self.h(h))
+
+
+class Micro(nn.Module):
+    """Calls its cell several times for each token."""
+
+    def __init__(self, cell: nn.Module, times: int, mixes: bool = False) -> None:
+        super().__init__()
+        self.embed, self.cell, self.head = nn.Embedding(9, 4), cell, nn.Linear(5, 2)
+        self.times, self.mixes = times, mixes
+
+    def forward(self, ids):
+        vectors, h = self.embed(ids), torch.zeros(len(ids), 5)
+        if self.mixes:
+            vectors = vectors + vectors.roll(1, 1)
+        for x in vectors.unbind(1):
+            for _ in range(self.times):
+                h = self.cell(x, h)
+        return self.head(h)
+
+
+class Whole(nn.Module):
+    """Gives its network each token twice in a row, or the whole text twice."""
+
+    def __init__(self, again: bool) -> None:
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(9, 4), nn.GRU(4, 5, batch_first=True), nn.Linear(5, 2)
+        self.again = again
+
+    def forward(self, ids):
+        vectors = self.embed(ids)
+        vectors = vectors.repeat(1, 2, 1) if self.again else vectors.repeat_interleave(2, 1)
+        return self.head(self.rnn(vectors)[0][:, -1])
+
+
+MODELS = {
+    "cell": (lambda: Micro(nn.GRUCell(4, 5), 2), "112233 333344"),
+    "own step": (lambda: Micro(Step(), 2), "112233 333344"),
+    "three times": (lambda: Micro(Step(), 3), "111222333 333333444"),
+    "network": (lambda: Whole(again=False), "112233 333344"),
+    "the text again": (lambda: Whole(again=True), "123123 334334"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_reading_of_a_token_has_its_name(name):
+    build, named = MODELS[name]
+    found = unrolled.explain_batch(build(), IDS, target=0)
+    assert ["".join(each.tokens) for each in found] == named.split()
+    letters = str.maketrans("1234", "abcd")
+    words = [["a", "b", "c"], ["c", "c", "d"]]
+    found = unrolled.explain_batch(build(), IDS, target=0, tokens=words)
+    assert ["".join(each.tokens) for each in found] == named.translate(letters).split()
+    every = [list(each.upper()) for each in named.split()]  # a word for each reading
+    assert [list(each.tokens) for each in unrolled.explain_batch(build(), IDS, target=0, tokens=every)] == every
+
+
+def test_positions_that_read_two_tokens_have_no_name():
+    found = unrolled.explain_batch(Micro(nn.GRUCell(4, 5), 2, mixes=True), IDS, target=0)
+    assert [each.tokens for each in found] == [tuple(f"x{t}" for t in range(6))] * 2
