@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -40,6 +41,14 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
         yield
     except (AttributeError, TypeError, ValueError) as error:
         for value in () if isinstance(error, UnrolledError) else arguments:
+            if isinstance(value, str) and "str" not in str(error):
+                continue  # a choice, such as a mode
+            if (text := _text_in(value)) is not None:
+                raise UsageError(
+                    f"the model fails on the text {text[:40]!r}: {error}; pass the ids of its tokens if it expects "
+                    "them: torch.tensor([[vocabulary[word] for word in words]]), with the vocabulary, or the "
+                    "tokenizer, that the model was trained with; the words themselves go in tokens=words"
+                ) from error
             if _is_table(value):
                 raise UsageError(
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
@@ -81,6 +90,15 @@ def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None
 
 
 _LOOK_UPS = (F.embedding.__code__, F.embedding_bag.__code__)
+
+
+def _text_in(value: object) -> str | None:
+    """Return a text that is an argument, or the first one of a list or an array; None if there is none."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "USO" and value.size:
+        value = value.reshape(-1)[0]
+    return value if isinstance(value, str) else None
 
 
 def _is_table(value: object) -> bool:
