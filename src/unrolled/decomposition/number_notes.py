@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.parity import FINER
 
 __all__ = ["NOISY", "NOTED_RESIDUAL", "cancellation_note", "finer_type", "is_coarse", "number_notes"]
 
@@ -80,5 +81,5 @@ def is_coarse(found: Attribution) -> bool:
 def finer_type(found: Attribution) -> str:
     """Say what reduces rounding."""
     if is_coarse(found):
-        return "convert the model: model.float()"
+        return FINER
     return "use the expansion operating" if found.rounding < DOUBLE else "use float64: model.double()"

@@ -15,10 +15,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["PARITY", "Parity"]
+__all__ = ["FINER", "PARITY", "Parity"]
 
 PARITY = {torch.float64: 1e-9, torch.float32: 1e-3}
 """By type: the rounding of a few hundred steps, whose sums are taken in another order."""
+
+
+FINER = "convert the model: model.float(), and leave out .half() and .bfloat16() in its forward"
+"""What to do about a type that is too coarse."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.parity import PARITY
+from unrolled.decomposition.parity import FINER, PARITY
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
@@ -93,8 +93,8 @@ def _checked(output: Tensor) -> Tensor:
     """Return an output that can be accounted for, and refuse any other."""
     if output.dtype not in PARITY:
         raise UsageError(
-            f"the output is {output.dtype}, too coarse for an account; convert the model (model.float()), and "
-            "switch off torch.autocast where its forward switches it on"
+            f"the output is {output.dtype}, too coarse for an account, and the weights are not: leave out .half(), "
+            ".bfloat16() and torch.autocast in its forward, or convert the output: target=lambda out: out.float()[:, 0]"
         )
     refuse_no_examples(output)
     if not torch.isfinite(output).all():
@@ -124,4 +124,4 @@ def _refuse_unusual(model: nn.Module) -> None:
             )
     for name, weight in model.named_parameters():
         if weight.dtype in (torch.bfloat16, torch.float16, torch.complex32):
-            raise UsageError(f"{name} is {weight.dtype}, too coarse for an account; convert the model: model.float()")
+            raise UsageError(f"{name} is {weight.dtype}, too coarse for an account; {FINER}")

@@ -18,7 +18,7 @@ from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expan
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_runs import NetworkCall, run_layers, states_parity
 from unrolled.decomposition.own_step_rule import STEPS
-from unrolled.decomposition.parity import PARITY
+from unrolled.decomposition.parity import FINER, PARITY
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
 from unrolled.errors import ParityError, UnsupportedOperationError
@@ -74,7 +74,7 @@ class RecordedModel(HeldModel):
             self._calls += path in self.networks  # a step that no example takes part in
             return super().run_network(call)
         if inputs.dtype not in PARITY:
-            raise UnsupportedOperationError(f"{path} reads {inputs.dtype}; convert the model: model.float()")
+            raise UnsupportedOperationError(f"{path} reads {inputs.dtype}; {FINER}")
         made = _Recorded(path, self._calls, order, _with_states(call))
         self._calls += 1
         ways = call.directions
