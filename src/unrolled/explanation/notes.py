@@ -19,6 +19,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.held_forward.rows import CONSTANTS
 
 __all__ = [
+    "NOTED",
     "above_movement",
     "bias_notes",
     "constants_note",

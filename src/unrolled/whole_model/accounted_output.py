@@ -141,6 +141,11 @@ class AccountedOutput:
         return bool((self.remainder.abs() <= of_one * self._sizes.clamp_min(1e-3)).all())
 
     @property
+    def rounding(self) -> Tensor:
+        """What the contributions together may be off by rounding, shape (batch,): Σ|c| in the coarsest type."""
+        return torch.finfo(self._type).eps / 2 * self._sizes
+
+    @property
     def _type(self) -> torch.dtype:
         """The coarser of the types of the output and of what it is made of."""
         return coarsest_type((self.output.dtype, self.coarsest))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import torch
 
-from unrolled.explanation.notes import above_movement
+from unrolled.explanation.notes import NOTED, above_movement
 from unrolled.whole_model.accounted_output import AccountedOutput
 
 __all__ = ["notes_of"]
@@ -23,7 +23,7 @@ def notes_of(
         left: The tables that it reads at Python's numbers after ids became such.
         behind: The arguments that reach the output only through factors that are held.
     """
-    notes, remedy = [], _remedy(result)
+    notes, remedy, coarse = [], _remedy(result), _is_coarse(result)
     worst = float(result.remainder.abs().max())
     if not result.exact:
         notes.append(f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}")
@@ -41,7 +41,14 @@ def notes_of(
         why = "they are far larger than their sum, so rounding remains"
         if result.by_quadrature:
             why = "a quadrature expands a recurrent network, so its error and rounding remain"
+        elif coarse and not result.cancellation_notes:
+            why = f"the model computes in {result.coarsest}, whose rounding remains"
         notes.append(f"the contributions miss the output by up to {worst:.2g}: {why}{remedy}")
+    elif coarse and bool((result.rounding > NOTED * result.movement.abs()).any()):
+        notes.append(
+            f"the model computes in {result.coarsest}: contributions are exact to its rounding, up to "
+            f"{float(result.rounding.max()):.1g}{remedy}"
+        )
     notes.extend(result.cancellation_notes)
     if computed:
         notes.append(
@@ -68,10 +75,15 @@ def notes_of(
 
 def _remedy(result: AccountedOutput) -> str:
     """Say what leaves less rounding; empty if nothing does."""
-    if torch.finfo(result.coarsest).eps > torch.finfo(result.output.dtype).eps:
+    if _is_coarse(result):
         finer = f"a finer type where the model computes in {result.coarsest}"
     else:
         finer = "" if result.output.dtype == torch.float64 else "float64 (model.double())"
     if result.recurrent:
         finer = f"{finer} or the expansion operating" if finer else "the expansion operating"
     return f"; use {finer}" if finer else ""
+
+
+def _is_coarse(result: AccountedOutput) -> bool:
+    """Tell whether the model computes in a coarser type than that of its output."""
+    return torch.finfo(result.coarsest).eps > torch.finfo(result.output.dtype).eps
