@@ -95,8 +95,7 @@ def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls
         check_linear(recorded, NODES)
     linear = LinearOutput(output, [*(strand.states for strand in strands), *(row.leaf for row in rows)], keeps=True)
     direct = linear.gradients[: len(strands)]
-    held = (place for place, row in enumerate(rows, len(strands)) if row.kind == "held")
-    if all(gradient is None for gradient in direct) or (not linear.reads(range(len(strands))) and linear.reads(held)):
+    if linear.reads_held_only(range(len(strands)), rows, len(strands)):
         raise HeldOnlyError("the target depends on the states by held results only, if at all")
     parts = linear.split()
     check_sum(output, expected, parts, run.mode.coarsest)

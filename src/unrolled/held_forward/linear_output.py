@@ -41,6 +41,18 @@ class LinearOutput:
         gradients = (self.gradients[place] for place in places)
         return any(gradient is not None and bool(gradient.any()) for gradient in gradients)
 
+    def reads_held_only(self, places: Iterable[int], rows: Sequence[Row], first: int = 0) -> bool:
+        """Tell whether the output reads none of some leaves but by results that are held, if at all.
+
+        Args:
+            places: Places of the leaves.
+            rows: The rows whose leaves these are, from the leaf ``first`` on.
+            first: Place of the first of them.
+        """
+        reaching = [place for place in places if self.gradients[place] is not None]
+        held = (place for place, row in enumerate(rows, first) if row.kind == "held")
+        return not reaching or (not self.reads(reaching) and self.reads(held))
+
     def held_by_themselves(self, rows: Sequence[Row], first: int = 0) -> frozenset[int]:
         """Return the numbers of the held results that the output reads otherwise than as factors.
 

@@ -89,9 +89,8 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             "dataclass"
         )
     reaching = [place for place, gradient in enumerate(linear.gradients) if gradient is not None]
-    carrying = [place for place in reaching if rows[place].kind in (INPUTS if inputs else ("number",))]
-    held = (place for place in reaching if rows[place].kind == "held")
-    if not carrying or (not linear.reads(carrying) and linear.reads(held)):
+    carrying = INPUTS if inputs else ("number",)
+    if linear.reads_held_only((place for place, row in enumerate(rows) if row.kind in carrying), rows):
         raise HeldOnlyError(_nothing_reaches(sources))
     found = Contributions()
     numbers = {rows[place].name: place for place in reaching if rows[place].kind == "feature"}

@@ -77,9 +77,7 @@ class HeldReadouts:
         output, rows = self._outputs[place], self._rows.rows
         check_linear(output, NODES)
         linear = LinearOutput(output, [row.leaf for row in rows], keeps=len(self._targets) > 1)
-        of_held = (place for place, row in enumerate(rows) if row.kind == "held")
-        unread = all(gradient is None for gradient in linear.gradients[: len(states)])
-        if unread or (not linear.reads(range(len(states))) and linear.reads(of_held)):
+        if linear.reads_held_only(range(len(states)), rows):
             raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
         parts = [each.detach() if each is not None else None for each in linear.split()]
         gap = sum_gap(output, logit, parts, self._coarsest)
