@@ -109,7 +109,7 @@ def extreme_over_axes(call: Held) -> Tensor:
     dim = tuple(range(x.dim())) if dim is None else dim
     best = call.function(x.detach(), dim, keepdim=True)
     chosen = x.detach() == best
-    weight = chosen / chosen.sum(dim, keepdim=True)
+    weight = chosen.to(x.dtype) / chosen.sum(dim, keepdim=True)  # a quotient of integers has the default type
 
     def extreme_of(part: Tensor) -> Tensor:
         return (part.masked_fill(~chosen, 0.0) * weight).sum(dim, keepdim=bool(keep))  # what is masked may be infinite
