@@ -206,7 +206,7 @@ def broken():
             "no recurrent network in Sequential",
         ),
         (two_networks, {"readout": "ray"}, UsageError, "of several steps, called once; choose readout='held'$"),
-        (two_networks, {"rnn": "second"}, UsageError, "called its recurrent network 0 times"),
+        (two_networks, {"rnn": "second"}, UsageError, "the model gives no sequence to second"),
         (two_networks, {"rnn": "encoder.nett"}, UnknownNameError, "did you mean 'encoder.net'"),
         (two_networks, {"rnn": nn.GRU(1, 1)}, UsageError, "no recurrent network inside the model"),
         (lambda: Twice(nn.GRU), {"readout": "ray"}, UsageError, "expected exactly one call; choose readout='held'$"),

@@ -113,7 +113,10 @@ class HeldCallsOf:
                     whole = call(mode)
                 self._refuse_without_kernel(mode, of_users)
                 if not mode.strands:
-                    raise UsageError("the model called its recurrent network 0 times; expected a call or more")
+                    raise UsageError(
+                        f"the model gives no sequence to {', '.join(networks.opened)}; if it runs a step of its own "
+                        "instead, name that: rnn=unrolled.as_cell('its path'); unrolled.account opens any model"
+                    )
                 batch = self._count_examples(mode.strands)
                 choice = replace(self.wanted, every=False).choose(self.plain.output, batch)
                 select = choice.targets[0]
