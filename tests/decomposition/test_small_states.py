@@ -92,6 +92,36 @@ def test_rows_that_change_each_other_are_refused_however_small_the_states_are(dt
     assert all(each.exact for each in apart)
 
 
+class Counted(nn.Module):
+    """A step whose state is small, beside a count that is not."""
+
+    def __init__(self, step: Row) -> None:
+        super().__init__()
+        self.step = step
+
+    def forward(self, x, h, count):
+        return self.step(x, h), count + x.abs().sum(1, keepdim=True)
+
+
+class OfCounted(OfRows):
+    def forward(self, x):
+        cell, h, count = self.cell, x.new_zeros(len(x), D), x.new_zeros(len(x), 1)
+        for step in x.unbind(1):
+            h, count = cell(step, h, count)
+        return self.head(h) + count
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6])
+def test_a_part_of_the_state_is_measured_by_its_own_size(size):
+    torch.manual_seed(0)
+    x, model = torch.randn(3, 5, E), OfCounted(size, True)
+    model.cell = Counted(model.cell)
+    with pytest.raises(UnsupportedOperationError, match="a row of the batch changes another one"):
+        unrolled.explain_batch(model, x, target=0)
+    model.cell.step.mixes = False  # the control
+    assert len(unrolled.explain_batch(model, x, target=0)) == 3
+
+
 class Cancels(nn.Module):
     """A step that takes large numbers from large numbers; rows do not read each other."""
 

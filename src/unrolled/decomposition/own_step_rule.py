@@ -234,21 +234,25 @@ def _mixed_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
             f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
             "each evaluation, and an explanation takes several; switch that off when self.training is false"
         )
-    parity = Parity.of(both, apart, ROUNDING.get(x.dtype, 0.1), floor=0.0)
-    if not parity.holds:
-        parity = replace(parity, floor=min(1.0, _size_of_sums(cell, x, state, own)))
+    precision, parts = ROUNDING.get(x.dtype, 0.1), cell.part_sizes
+    pairs = zip(both.split(parts, -1), apart.split(parts, -1), strict=True)
+    parities = [Parity.of(one, other, precision, floor=0.0) for one, other in pairs]
+    if not all(each.holds for each in parities):
+        sizes = _sizes_of_sums(cell, x, state, own)
+        parities = [replace(each, floor=min(1.0, size)) for each, size in zip(parities, sizes, strict=True)]
+    gaps = [each.gap for each in parities if not each.holds]
+    if not gaps:
+        return ""
     return (
-        ""
-        if parity.holds
-        else f"a row of the batch changes another one, by {parity.gap:.2g}; explain a batch of one, or, where the rows "
-        "are no examples, as the nodes of a graph, use unrolled.account"
+        f"a row of the batch changes another one, by {max(gaps):.2g}; explain a batch of one, or, where the rows are "
+        "no examples, as the nodes of a graph, use unrolled.account"
     )
 
 
-def _size_of_sums(cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> float:
-    """Return the size of what a step's results are sums of: how much they move with its numbers, in relation."""
+def _sizes_of_sums(cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> list[float]:
+    """Return the size of what each part of a state is a sum of: how much it moves with the step's numbers."""
     moved = [each * (1 + _MOVE * _wave(each)) for each in (x, state)]
-    return _largest(cell.step(*moved) - own) / _MOVE
+    return [_largest(each) / _MOVE for each in (cell.step(*moved) - own).split(cell.part_sizes, -1)]
 
 
 def _wave(each: Tensor) -> Tensor:
