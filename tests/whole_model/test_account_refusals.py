@@ -244,11 +244,21 @@ def test_batch_statistics_are_refused():
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-def test_a_scripted_part_is_refused_by_name():
+@pytest.mark.parametrize("kind", ["scripted", "traced"])
+def test_a_scripted_or_traced_part_is_refused_by_name_until_its_module_stands_there(kind):
     model = Head(lambda h: h)
-    model.head = torch.jit.script(nn.Sequential(nn.Linear(D, 4), nn.Sigmoid(), nn.Linear(4, 2)))
-    with pytest.raises(UnsupportedOperationError, match=r"head is a scripted module.*pass the module it was made of"):
+    head = nn.Sequential(nn.Linear(D, 4), nn.Sigmoid(), nn.Linear(4, 2))
+    expected = head(torch.ones(1, D))
+    model.head = torch.jit.script(head) if kind == "scripted" else torch.jit.trace(head, torch.zeros(1, D))
+    with pytest.raises(
+        UnsupportedOperationError, match=rf"head is a {kind} module.*put the Python module.*in its place"
+    ):
         unrolled.account(model, ids(2, 4), target=1)
+    again = nn.Sequential(nn.Linear(D, 4), nn.Sigmoid(), nn.Linear(4, 2))
+    again.load_state_dict(model.head.state_dict())
+    model.head = again
+    assert torch.equal(again(torch.ones(1, D)), expected)
+    assert unrolled.account(model, ids(2, 4), target=1).closes
 
 
 def test_a_model_made_in_inference_mode_is_refused():

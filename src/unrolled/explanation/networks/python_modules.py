@@ -26,7 +26,7 @@ from unrolled.explanation.networks.written_networks import RecordedCall, recorde
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import ONE_THREAD
 
-__all__ = ["PythonModel", "python_modules", "without_wrappers"]
+__all__ = ["PythonModel", "python_modules", "script_kind", "without_wrappers"]
 
 WHOLE = "the model"
 COARSE = 0.1
@@ -157,7 +157,8 @@ def _written_twin(module: nn.Module, calls: list[RecordedCall]) -> nn.Module | N
         return written_twin(module, calls)
 
 
-def _scripted(module: torch.jit.ScriptModule) -> str:
+def script_kind(module: torch.jit.ScriptModule) -> str:
+    """Whether a module of TorchScript was traced or scripted; one from a file counts as scripted."""
     return "traced" if "Traced" in type(module).__name__ else "scripted"
 
 
@@ -180,8 +181,8 @@ def _replacement(name: str, module: nn.Module) -> nn.Module:
         twin = linear_twin(inner)
     if twin is None and isinstance(inner, torch.jit.ScriptModule) and _recurs(inner, name):
         raise UnsupportedOperationError(
-            f"{name} is a {_scripted(inner)} module, whose operations no rule can meet; pass the Python module that it "
-            "was made of, with its weights: module.load_state_dict(scripted.state_dict())"
+            f"{name} is a {script_kind(inner)} module, whose operations no rule can meet; pass the Python module that "
+            "it was made of, with its weights: module.load_state_dict(scripted.state_dict())"
         )
     if _is_exported(inner):
         raise UnsupportedOperationError(
