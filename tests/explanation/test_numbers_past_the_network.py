@@ -159,7 +159,10 @@ def test_names_are_not_given_to_the_numbers_of_another_argument():
     found = unrolled.explain(LastSeen(), values, seen, target=0)
     assert found.features.names == ("1, feature 0", "1, feature 1")
     assert any("argument 0 enter several steps" in note for note in found.notes)
-    with pytest.raises(UsageError, match=r"features= may name numbers of argument 0.*unrolled.account"):
+    with pytest.raises(
+        UsageError,
+        match=r"features= may name numbers of argument 0.*shown are '1, feature 0', '1, feature 1'\..*unrolled.account",
+    ):
         unrolled.explain(LastSeen(), values, seen, target=0, features=["temperature", "load"])
 
 

@@ -58,7 +58,7 @@ class FeaturesFound:
         if self.names is not None and numbers.unnamed:
             raise UsageError(
                 f"features= may name numbers of argument {', '.join(numbers.unnamed)}, which enter several steps and "
-                f"are not shown; those shown are {', '.join(numbers.names)}. Leave features out, or use "
+                f"are not shown; those shown are {', '.join(map(repr, numbers.names))}. Leave features out, or use "
                 "unrolled.account, which shows all"
             )
         names = (
