@@ -96,9 +96,15 @@ def _nearest(name: str, names: list[str]) -> list[str]:
     return same or difflib.get_close_matches(name, names, n=1)
 
 
+def _in_order(name: str) -> tuple[bool, int, str]:
+    """Put numbers before words, by their size."""
+    number = name.isdecimal()
+    return not number, int(name) if number else 0, name
+
+
 def suggest(name: object, known: Iterable[str]) -> str:
     """Offer the nearest known name, or list the known ones."""
-    names = sorted(set(known))
+    names = sorted(set(known), key=_in_order)
     near = _nearest(name, names) if isinstance(name, str) else []
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     listed = f"expected one of: {', '.join(names[:_NAMED])}{more}" if names else "there is none"

@@ -75,6 +75,27 @@ def test_a_bare_network_is_explained(unrolled: Command, bare: tuple[Path, Path],
     assert abs(record["ledger"]["remainder"]) < 1e-4 * abs(record["ledger"]["logit"])
 
 
+def test_words_name_the_outputs_of_a_language_model(unrolled: Command, tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    for outputs in (len(WORDS), len(WORDS) + 3):
+        parts = {"emb": nn.Embedding(len(WORDS), 4), "core": nn.LSTM(4, 5), "fc": nn.Linear(5, outputs)}
+        save_file(nn.ModuleDict(parts).state_dict(), tmp_path / f"{outputs}.safetensors")
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+
+    def explained(outputs: int, *options: object) -> Any:
+        files = ("--weights", tmp_path / f"{outputs}.safetensors", "--vocab", tmp_path / "vocab.txt")
+        return unrolled("explain", *files, *options, "it is not bad", "--force")
+
+    path = tmp_path / "it.json"
+    named = explained(len(WORDS), "--target", "film", "--against", "good", "--json", path)
+    assert (named.status, named.err) == (0, "")
+    assert only_account(path)["target"] == "film rather than good"
+    assert explained(len(WORDS), "--target", 3, "--json", path).status == 0
+    assert only_account(path)["target"] == "film"
+    explained(len(WORDS), "--target", "zzyzx").assert_refused(2, "unknown class 'zzyzx'", "film")
+    explained(len(WORDS) + 3, "--target", "film").assert_refused(2, "unknown class 'film'; expected one of: 0, 1, 2, 3")
+
+
 def test_weights_and_vocabulary_belong_together(unrolled: Command, bare: tuple[Path, Path], reviews: Path) -> None:
     unrolled("explain", "--weights", bare[0], "bad").assert_refused(2, "--weights needs --vocab")
     unrolled("explain", "--vocab", bare[1], reviews / "runs" / "reviews", "bad").assert_refused(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -210,7 +210,10 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         head=options.head,
         nonlinearity=options.nonlinearity,
     )
-    labels = _labels(options.classes, loaded.model.head.out_features)
+    outputs = loaded.model.head.out_features
+    labels = _labels(options.classes, outputs)
+    if options.classes is None and outputs == len(words):  # a language model
+        labels = _of_words(words.words, outputs)
     marks = words.marks if isinstance(words, Tokenizer) else ()
     left_out = (f"without the tokenizer's marks {' '.join(marks)}, which the model may have read",) if marks else ()
     rows = loaded.model.embedding.num_embeddings
@@ -237,6 +240,12 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         )
 
     return prepare
+
+
+def _of_words(words: Mapping[int, str], count: int) -> tuple[str, ...]:
+    """Name each output by the word of its index; none where two would have one name."""
+    names = tuple(words.get(index, f"class {index}") for index in range(count))
+    return names if len(set(names)) == count else ()
 
 
 def _labels(given: str | None, count: int) -> tuple[str, ...]:

@@ -100,6 +100,13 @@ class Tokenizer:
         """The marks, such as ``[CLS]``, that it puts at the ends of a text unless it is told not to."""
         return tuple(getattr(self.given.encode(""), "tokens", ()))
 
+    @property
+    def words(self) -> Mapping[int, str]:
+        """The texts that tokens stand for, by their indices; none of a tokeniser that does not list its tokens."""
+        every = getattr(self.given, "get_vocab", None)
+        known: Mapping[str, int] = every() if every else {}
+        return dict(zip(known.values(), self._shown(known), strict=True))
+
     def __len__(self) -> int:
         """Return the number of indices, of which some may have no token."""
         every = getattr(self.given, "get_vocab", None)

@@ -60,6 +60,11 @@ class WordList:
             raise UsageError(f"the unknown word {unknown_word!r} is not in {path}; expected one of its words")
         return cls(indices, unknown_word)
 
+    @property
+    def words(self) -> Mapping[int, str]:
+        """The words by their indices."""
+        return {index: word for word, index in self.indices.items()}
+
     def __len__(self) -> int:
         return 1 + max(self.indices.values())
 
