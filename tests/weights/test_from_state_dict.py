@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from unrolled.errors import DataError, FileError, NonFiniteError, UsageError
 from unrolled.weights.from_state_dict import load_classifier
@@ -185,6 +186,27 @@ def test_a_head_with_the_weights_of_the_embedding_is_named(tmp_path: Path) -> No
     assert_same(owner, path, head="words.weight")
     with pytest.raises(UsageError, match=r"--head body.core.weight_hh_l0: no such tensor"):
         load_classifier(path, words=WORDS, head="body.core.weight_hh_l0")
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_of_tied_weights_under_two_names_none_is_asked_for(tmp_path: Path, bias: bool) -> None:
+    owner = Owner(nn.LSTM, proj_size=SIZE)
+    owner.out = nn.Linear(SIZE, WORDS, bias=bias)
+    owner.out.weight = owner.words.weight
+    assert_same(owner, saved(tmp_path, owner, out__weight=owner.words.weight.detach().clone()))
+    other = saved(tmp_path, owner, out__weight=owner.words.weight.detach() + 1)
+    with pytest.raises(UsageError, match=r"out\.weight, words\.weight; name one with --embedding"):
+        load_classifier(other, words=WORDS)
+
+
+def test_the_count_of_an_averaged_model_is_no_part_of_it(tmp_path: Path) -> None:
+    owner = Owner(nn.GRU)
+    averaged = AveragedModel(owner)
+    assert averaged.state_dict()["n_averaged"].shape == ()
+    assert load_classifier(saved(tmp_path, averaged), words=WORDS).unused == ()
+    assert_same(owner, saved(tmp_path, averaged))
+    with pytest.raises(UsageError, match=r"the file also holds n_steps \[\]"):
+        load_classifier(saved(tmp_path, averaged, n_steps=torch.tensor(1)), words=WORDS)
 
 
 @pytest.mark.parametrize("flag", ["head", "embedding"])

@@ -7,6 +7,7 @@ recurrent network, and the sizes show the embedding and the head. Where several 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,10 @@ from unrolled.weights.recurrent_weights import RecurrentWeights
 from unrolled.weights.tensor_file import describe, read_tensors
 
 __all__ = ["LastStateClassifier", "LoadedClassifier", "load_classifier"]
+
+
+_COUNT = re.compile(r"(.*\.)?n_averaged")
+"""What an averaged model counts beside its weights: torch.optim.swa_utils.AveragedModel."""
 
 
 class LastStateClassifier(nn.Module):
@@ -76,7 +81,7 @@ def load_classifier(
     have more. The other arguments name the prefix of the recurrent network, the embedding, the head's matrix, and the
     non-linearity of an Elman network; they are needed only where the tensors leave a choice.
     """
-    tensors = read_tensors(path)
+    tensors = {name: tensor for name, tensor in read_tensors(path).items() if not _COUNT.fullmatch(name)}
     refuse_computed(tensors)
     weights = RecurrentWeights.find(tensors, rnn)
     network = weights.build(nonlinearity)
@@ -127,6 +132,10 @@ def _find_embedding(tensors: Mapping[str, Tensor], key: str | None, words: int, 
             f"the words in the order of their rows, and any name for a row without a word{named}"
         )
     if len(exact) > 1:
+        # of tied weights the head alone has a bias beside them
+        plain = [name for name in exact if _bias_name(name) not in tensors]
+        if plain and all(torch.equal(tensors[name], tensors[plain[0]]) for name in exact):
+            return plain[0]
         raise UsageError(f"several tensors may be the embedding: {', '.join(exact)}; name one with --embedding")
     return exact[0]
 
