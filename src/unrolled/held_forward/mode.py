@@ -20,6 +20,7 @@ from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.numbers_as_ids import TO_INTEGERS
+from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
@@ -91,7 +92,7 @@ followed = registers(FOLLOWED)
 """Register how an operation whose result is held is followed where an output is made of it."""
 
 
-class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
+class HeldForward(NumbersFromOutside, GivesGivenTensors, ReadsVariables, FollowsLogarithms):
     """A mode under which any computation is linear in what carries value.
 
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.
@@ -106,6 +107,7 @@ class HeldForward(GivesGivenTensors, ReadsVariables, FollowsLogarithms):
 
     def __init__(self, rows: Rows, share: float = 0.75) -> None:
         super().__init__()
+        self.take(rows.model)
         self.rows = rows
         self.share = share
         self.positions = TokenPositions()

@@ -12,7 +12,7 @@ from unrolled.held_forward.operands import has_flags, without_flags
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.positional_operands import with_positions
 
-__all__ = ["OperationMode"]
+__all__ = ["OperationMode", "object_of"]
 
 
 _OF_THE_OBJECT = ("get ", "set ", "__hash__", "requires_grad")
@@ -32,11 +32,22 @@ class OperationMode(TorchFunctionMode):
             with self:
                 return control(*args, **(kwargs or {}))
         given, options = with_positions(func, args, kwargs or {})
-        if has_flags(given) or (options and has_flags(options.values())):
-            own = given[:1] if name_of(func).name.startswith(_OF_THE_OBJECT) else ()
-            given, options = (*own, *without_flags(given[len(own) :])), without_flags(options)
-        return self.run_operation(func, given, options)
+        return self.run_operation(func, *self.without_gradients(func, given, options))
+
+    def without_gradients(
+        self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return operands of which no parameter requires a gradient."""
+        if has_flags(args) or (options and has_flags(options.values())):
+            own = object_of(func, args)
+            args, options = (*own, *without_flags(args[len(own) :])), without_flags(options)
+        return args, options
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run one operation; here as it is."""
         return func(*args, **options)
+
+
+def object_of(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the first operand where an operation reads or changes what it has as an object, else nothing."""
+    return args[:1] if name_of(func).name.startswith(_OF_THE_OBJECT) else ()

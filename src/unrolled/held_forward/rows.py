@@ -67,7 +67,7 @@ class Rows:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._model = model
+        self.model = model
         self.rows: list[Row] = []
         self.arguments: list[Row] = []
         """Those of them that are arguments of numbers."""
@@ -85,7 +85,7 @@ class Rows:
 
     def kept_memory(self) -> frozenset[int]:
         """Return where the tensors lie that the modules keep now and do not register."""
-        kept = (each for each in unregistered_tensors(self._model) if each.layout == torch.strided)
+        kept = (each for each in unregistered_tensors(self.model) if each.layout == torch.strided)
         return frozenset(each.untyped_storage().data_ptr() for each in kept)
 
     def open(self, kind: Kind, name: str, value: Tensor, first: int = -1, held: int = -1) -> Tensor:

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.held_forward.moves import CONVERSIONS
+from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, positions_read
@@ -39,7 +40,7 @@ class TokenSource:
     """Names the table of a lookup."""
 
 
-class Tracer(ReadsVariables):
+class Tracer(NumbersFromOutside, ReadsVariables):
     """Makes leaves of the vectors of tokens, and follows their ids."""
 
     def __init__(self) -> None:

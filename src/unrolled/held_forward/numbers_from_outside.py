@@ -1,0 +1,75 @@
+"""Tensors that ask for a gradient and were made before a run: numbers of the model, as its parameters are.
+
+A model may keep them as a buffer or an attribute, or close over them: what it made of its parameters outside
+``torch.no_grad``, or the state of the call before.
+
+Autograd numbers the nodes of its graphs, in each thread from 0. So what a function closes over is found if the thread
+of the run made it and it is no leaf; what the modules keep is found always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.held_forward.all_modules import all_buffers, unregistered_tensors
+from unrolled.held_forward.operands import carries, for_each_tensor
+from unrolled.held_forward.operation_mode import OperationMode, object_of
+from unrolled.held_forward.tensor_notes import TensorNotes
+
+__all__ = ["NumbersFromOutside"]
+
+
+class NumbersFromOutside(OperationMode):
+    """A mode under which what autograd follows was made in the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first_node = torch._C._autograd._get_sequence_nr()
+        self._keeps: nn.Module | None = None
+        self._numbers: TensorNotes[Tensor] = TensorNotes()
+
+    def take(self, model: nn.Module) -> None:
+        """Count what the modules keep as numbers: leaves too, and whatever thread made them."""
+        self._keeps = model
+
+    def without_gradients(
+        self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return operands of which no parameter, and no tensor from outside, asks for a gradient."""
+        if self._keeps is not None:  # at the first operation: a run begins with what the model kept before all runs
+            model, self._keeps = self._keeps, None
+            kept = (*all_buffers(model).values(), *unregistered_tensors(model))
+            for each in filter(carries, kept):
+                self._numbers[each] = each.detach()
+        args, options = super().without_gradients(func, args, options)
+        if self._has_numbers(args) or (options and self._has_numbers(options.values())):
+            own = object_of(func, args)
+            args = (*own, *for_each_tensor(args[len(own) :], self._as_number))
+            options = for_each_tensor(options, self._as_number)
+        return args, options
+
+    def _has_numbers(self, values: Iterable[Any]) -> bool:
+        """Whether a tensor from outside is among the arguments of a call."""
+        for each in values:  # of every operation of a run
+            if isinstance(each, Tensor):
+                if each.requires_grad and self._is_from_outside(each):
+                    return True
+            elif isinstance(each, tuple | list) and self._has_numbers(each):
+                return True
+        return False
+
+    def _is_from_outside(self, value: Tensor) -> bool:
+        node = value.grad_fn
+        return value in self._numbers or (node is not None and node._sequence_nr() < self._first_node)
+
+    def _as_number(self, value: Tensor) -> Tensor:
+        """Return a tensor from outside without its graph, and any other as it is."""
+        if not self._is_from_outside(value):
+            return value
+        if value not in self._numbers:  # one for all its uses: the model may write value into it
+            self._numbers[value] = value.detach()
+        return self._numbers[value]
