@@ -94,8 +94,9 @@ def _checked(output: Tensor) -> Tensor:
     """Return an output that can be accounted for, and refuse any other."""
     if output.dtype not in PARITY:
         raise UsageError(
-            f"the output is {output.dtype}, too coarse for an account, and the weights are not: leave out .half(), "
-            ".bfloat16() and torch.autocast in its forward, or convert the output: target=lambda out: out.float()[:, 0]"
+            f"the output is {output.dtype}, too coarse for an account, and the weights are not: leave out .half() "
+            "and .bfloat16() in its forward, and switch off torch.autocast where its forward switches it on, or "
+            "convert the output: target=lambda out: out.float()[:, 0]"
         )
     refuse_no_examples(output)
     if not torch.isfinite(output).all():
