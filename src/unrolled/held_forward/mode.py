@@ -107,7 +107,7 @@ class HeldForward(NumbersFromOutside, GivesGivenTensors, ReadsVariables, Follows
 
     def __init__(self, rows: Rows, share: float = 0.75) -> None:
         super().__init__()
-        self.take(rows.model)
+        self.take(rows.model, rows.first_node)
         self.rows = rows
         self.share = share
         self.positions = TokenPositions()

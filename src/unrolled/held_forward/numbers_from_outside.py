@@ -32,9 +32,14 @@ class NumbersFromOutside(OperationMode):
         self._keeps: nn.Module | None = None
         self._numbers: TensorNotes[Tensor] = TensorNotes()
 
-    def take(self, model: nn.Module) -> None:
-        """Count what the modules keep as numbers: leaves too, and whatever thread made them."""
+    def take(self, model: nn.Module, first_node: int | None = None) -> None:
+        """Count what the modules keep as numbers: leaves too, and whatever thread made them.
+
+        The run began with the node ``first_node`` of autograd, or with this mode.
+        """
         self._keeps = model
+        if first_node is not None:
+            self._first_node = first_node
 
     def without_gradients(
         self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]

@@ -68,6 +68,8 @@ class Rows:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
+        self.first_node = torch._C._autograd._get_sequence_nr()
+        """Autograd's number for the first node of the run in this thread."""
         self.rows: list[Row] = []
         self.arguments: list[Row] = []
         """Those of them that are arguments of numbers."""
