@@ -133,6 +133,38 @@ def test_where_no_exception_gets_out_the_process_ends_nevertheless():
     assert "Exception ignored" not in done.stderr
 
 
+# The signal comes while Python calls the function of a weak reference; no exception gets out of it.
+IN_A_WEAK_REFERENCE = """
+import os, signal, weakref
+import unrolled.__main__ as m
+m.install()
+import unrolled.lab.cli.{module} as patched
+class A: pass
+def replaced(*_, **__):
+    a = A()
+    kept = weakref.ref(a, lambda _: (os.kill(os.getpid(), signal.SIGTERM), [0 for _ in range(10)]))
+    del a
+patched.{function} = replaced
+m.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "said"),
+    [
+        ("printed_metrics", "print_run", "the training had ended when it was interrupted: unrolled evaluate run"),
+        ("train", "_combine", "interrupted; start it again with: unrolled train classify --data {data} {training}"),
+    ],
+)
+def test_a_signal_that_cannot_be_raised_names_the_way_on(tmp_path, reviews, module, function, said):
+    program = IN_A_WEAK_REFERENCE.format(module=module, function=function)
+    words = ["train", "classify", "--data", str(reviews), *TRAINING]
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 143, done.stderr
+    said = said.format(data=shlex.quote(str(reviews)), training=" ".join(TRAINING))
+    assert done.stderr.splitlines()[-1] == f"unrolled: error: {said}"
+
+
 def test_an_error_that_a_signal_has_become_is_told_as_the_signal(unrolled, monkeypatch):
     from unrolled.cli import convert
 

@@ -12,12 +12,21 @@ import os
 import shlex  # here: a signal may come while one of its own imports is half done
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["CommandInterrupted", "SignalReceived", "advice", "ignore", "install", "received", "working"]
+__all__ = [
+    "CommandInterrupted",
+    "SignalReceived",
+    "advice",
+    "advise_with",
+    "ignore",
+    "install",
+    "received",
+    "working",
+]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR = b"\x1b[?25h"
@@ -35,9 +44,14 @@ class CommandInterrupted(Exception):  # noqa: N818  # not an error: somebody ask
         self.text = str(stop.args[0]) if stop.args else ""
 
 
+def _nothing() -> str:
+    return ""
+
+
 class _State:
     received: int | None = None
     working = False
+    own_advice: Callable[[], str] = staticmethod(_nothing)
 
 
 def install() -> None:
@@ -69,9 +83,18 @@ def received() -> int | None:
     return _State.received
 
 
+def advise_with(own_advice: Callable[[], str] = _nothing) -> None:
+    """Say from now on what ``own_advice`` returns, unless it is empty: what a command has written may be the way on.
+
+    A signal that comes while Python calls a weak reference's function raises nothing that this command could catch; the
+    process ends there, with the same line.
+    """
+    _State.own_advice = staticmethod(own_advice)
+
+
 def advice(words: Sequence[str]) -> str:
-    """Return the line for a command that can be started again as it was."""
-    return f"interrupted; start it again with: {shlex.join(('unrolled', *words))}"
+    """Return the line of an interrupted command: its own advice, or to start it again as it was."""
+    return _State.own_advice() or f"interrupted; start it again with: {shlex.join(('unrolled', *words))}"
 
 
 def _receive(number: int, _frame: FrameType | None) -> None:

@@ -23,7 +23,7 @@ import typer.core
 from unrolled import __version__
 from unrolled.cli import completion
 from unrolled.cli.commands import Commands
-from unrolled.cli.interruption import CommandInterrupted, advice, ignore, received, working
+from unrolled.cli.interruption import CommandInterrupted, advice, advise_with, ignore, received, working
 from unrolled.cli.left_output import ReaderLeft, watched_output
 from unrolled.cli.other_names import name_here
 from unrolled.cli.process_setup import prepare_process
@@ -78,6 +78,7 @@ def run(words: Sequence[str]) -> int:
     An error is printed on stderr as one line.
     """
     plain, debug = _without_debug(words)
+    advise_with()
     if completion.prepare_completion():
         return _complete(plain)
     for stream in (sys.stdout, sys.stderr):

@@ -7,38 +7,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from unrolled.cli.interruption import received
-from unrolled.errors import FileError, UnrolledError
+from unrolled.cli.interruption import advise_with
+from unrolled.errors import FileError
 
 __all__ = ["naming_the_way_on"]
 
 
 @contextmanager
 def naming_the_way_on(folder: Path) -> Iterator[None]:
-    """Give a KeyboardInterrupt without a text, and a FileError, the command that goes on with the run in ``folder``."""
+    """Give a signal and a FileError, from here on, the command that goes on with the run in ``folder``."""
+    from unrolled.lab.training.run_names import is_finished
+
     before = _identity(folder)
+    run = shlex.quote(str(folder))
+
+    def advice() -> str:
+        if _identity(folder) in (None, before):  # nothing of this training is there
+            return ""
+        if is_finished(folder):
+            return f"the training had ended when it was interrupted: unrolled evaluate {run}"
+        return f"interrupted; go on with: unrolled resume {run}"
+
+    advise_with(advice)
     try:
         yield
     except FileError as error:
-        from unrolled.lab.training.run_names import is_finished
-
         if _identity(folder) in (None, before) or is_finished(folder):
             raise
-        run = shlex.quote(str(folder))
         raise FileError(f"{error}; when there is room, or it can be written, go on: unrolled resume {run}") from error
-    except (KeyboardInterrupt, Exception) as error:
-        stop = error if isinstance(error, KeyboardInterrupt) else KeyboardInterrupt()
-        if isinstance(error, UnrolledError) or (stop is not error and received() is None):
-            raise
-        # else a signal, or what it has become on its way, as an import that failed
-        if stop.args or _identity(folder) in (None, before):  # nothing of this training is there
-            raise
-        from unrolled.lab.training.run_names import is_finished
-
-        run = shlex.quote(str(folder))
-        if is_finished(folder):
-            raise type(stop)(f"the training had ended when it was interrupted: unrolled evaluate {run}") from None
-        raise type(stop)(f"interrupted; go on with: unrolled resume {run}") from None
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

@@ -130,7 +130,10 @@ class Trainer:
                     self._epoch()
                 run = self._finish()
             if self.interruption.received is not None:  # while the results were written
-                self.interruption.raise_stop(f"the training of {self.folder} had ended when it was interrupted")
+                command = f"unrolled evaluate {shlex.quote(str(self.folder))}"
+                self.interruption.raise_stop(
+                    f"the training of {self.folder} had ended when it was interrupted: {command}"
+                )
             return run
         finally:
             if self.logs:
