@@ -165,6 +165,18 @@ def test_a_signal_that_cannot_be_raised_names_the_way_on(tmp_path, reviews, modu
     assert done.stderr.splitlines()[-1] == f"unrolled: error: {said}"
 
 
+@pytest.mark.parametrize("place", ["prepare_process", "visible"])
+def test_a_signal_before_the_command_or_while_its_error_is_printed_has_a_line(place):
+    program = (
+        f"import os, signal, unrolled.__main__ as m\nm.install()\nimport unrolled.cli.main as main\nwhole = main.{place}\n"
+        f"def replaced(*words):\n    main.{place} = whole\n    os.kill(os.getpid(), signal.SIGTERM)\n    return whole(*words)\n"
+        f"main.{place} = replaced\nm.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "evaluate", "nothing"], capture_output=True, text=True)
+    said = "unrolled: error: interrupted; start it again with: unrolled evaluate nothing\n"
+    assert (done.returncode, done.stderr) == (143, said)
+
+
 def test_an_error_that_a_signal_has_become_is_told_as_the_signal(unrolled, monkeypatch):
     from unrolled.cli import convert
 

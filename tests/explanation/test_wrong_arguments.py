@@ -50,6 +50,28 @@ def test_tensors_without_numbers(call):
     refused(UsageError, r"argument 0\[x\]\[0\] is on the device meta", call, Model(), {"x": (X.to("meta"),)})
 
 
+class OnMps(nn.Parameter):
+    """A tensor that says where it is; this machine need not have the device."""
+
+    device = torch.device("mps")
+
+
+@pytest.mark.parametrize("call", [unrolled.explain, unrolled.explain_batch])
+def test_a_device_without_float64(call):
+    message = r"head.weight is on the device mps, which has no float64.*model\.cpu\(\)"
+    model = Model()
+    call(model, X)
+    model.head.weight = OnMps(model.head.weight.detach())
+    refused(UsageError, message, call, model, X)
+
+
+def test_a_device_without_float64_in_decompose():
+    rnn, x = nn.GRU(6, 8), torch.randn(3, 1, 6)
+    unrolled.decompose(rnn, x)
+    rnn.weight_hh_l0 = OnMps(rnn.weight_hh_l0.detach())
+    refused(UsageError, "weight_hh_l0 is on the device mps", unrolled.decompose, rnn, x)
+
+
 def test_tensors_without_numbers_in_decompose():
     rnn, x = nn.GRU(6, 8), torch.randn(3, 1, 6)
     refused(UsageError, "inputs is on the device meta", unrolled.decompose, rnn, x.to("meta"))

@@ -192,8 +192,8 @@ def main() -> None:
         with working():
             prepare_process()
             code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # while an error was being printed
-        code = _signal_code()
+    except KeyboardInterrupt:  # before the command, or while an error was being printed
+        code = _report(advice(sys.argv[1:]), _signal_code(), debug=False)
     ignore()
     sys.exit(code)
 

@@ -20,6 +20,7 @@ __all__ = [
     "checked_order",
     "checked_tolerance",
     "checked_weight",
+    "refuse_devices_without_float64",
     "refuse_meta",
 ]
 
@@ -39,6 +40,20 @@ def refuse_meta(named: Mapping[str, object]) -> None:
             raise UsageError(
                 f"{name}{''.join(f'[{key}]' for key in place)} is on the device meta and holds no numbers; load the "
                 'weights and inputs first: module.to_empty(device="cpu") and load_state_dict'
+            )
+
+
+def refuse_devices_without_float64(named: Mapping[str, object]) -> None:
+    """Refuse tensors of a device on which the scores of n-grams cannot be summed.
+
+    Raises:
+        UsageError: If one is on Apple's device mps.
+    """
+    for (name, *place), value in leaves(dict(named)):
+        if value.device.type == "mps":
+            raise UsageError(
+                f"{name}{''.join(f'[{key}]' for key in place)} is on the device mps, which has no float64, the type in "
+                "which scores are summed; move the model and its inputs to the CPU: model.cpu()"
             )
 
 

@@ -16,7 +16,12 @@ from unrolled.cells.base import Cell
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.affine_sequence import expand_layers
-from unrolled.decomposition.arguments import checked_order, checked_tolerance, refuse_meta
+from unrolled.decomposition.arguments import (
+    checked_order,
+    checked_tolerance,
+    refuse_devices_without_float64,
+    refuse_meta,
+)
 from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
 from unrolled.decomposition.determinism import TwoRuns
@@ -140,7 +145,9 @@ def _opened(
     """Open a network, and run it once more where it draws random numbers."""
     if not isinstance(rnn, Cell | Recurrent):
         cell_type(rnn)  # refuses any other module
-    refuse_meta(dict(rnn.named_parameters()) | {"inputs": inputs, "lengths": lengths, "state": state})
+    tensors = dict(rnn.named_parameters()) | {"inputs": inputs, "lengths": lengths, "state": state}
+    refuse_meta(tensors)
+    refuse_devices_without_float64(tensors)
     generators, weights = RandomGenerators(ModelState(rnn).generators), UnchangedWeights(rnn)
     weights.run_starts()
     runs = TwoRuns(rnn, (), partial(network_outputs, rnn, inputs, lengths, state), generators, seeded=None)

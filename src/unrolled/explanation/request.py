@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from unrolled.decomposition.arguments import checked_order
+from unrolled.decomposition.arguments import checked_order, refuse_devices_without_float64
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
@@ -56,6 +56,8 @@ class Request:
         """Validate what :func:`unrolled.explain` is given, as far as that can be done before the model runs."""
         own = {"tokens": tokens, "target": wanted.target, "features": features}
         given = model_arguments(model, args, kwargs, model_kwargs, own)
+        numbered = {f"argument {place}": value for place, value in enumerate(args)}
+        refuse_devices_without_float64({**dict(model.named_parameters()), **numbered, **given})
         words = tokens if isinstance(tokens, Mapping) else checked_words(tokens)
         chosen, longest = resolve(expansion), checked_order(max_order)
         if readout not in ("held", "ray"):

@@ -227,3 +227,11 @@ def test_without_a_data_folder_the_lists_of_datasets_are_named(
     assert "`unrolled data list`" in refused.err
     generated = unrolled("reproduce", "cs577-lecture-5/memorising", "--scale", "smoke", "--results", tmp_path)
     assert (generated.status, "no data folder" in generated.err) == (0, False)
+
+
+def test_a_table_that_fits_folds_no_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a-name-of-more-letters-than-a-wide-table-keeps"
+    for width, whole in ((80, True), (50, False)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_table(Table("a title", ("item", "run", "left"), [(name, "60", "0")]))
+        assert (name in capsys.readouterr().out) == whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -114,3 +115,32 @@ def cdist(call: Call) -> Tensor:
     a, b, p = call.bind("x1", "x2", "p")
     with call.mode:
         return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), 2.0 if p is None else p, dim=-1)
+
+
+@_by_parts("ldexp")
+def ldexp(call: Call) -> Tensor:
+    """Compute x 2ⁿ."""
+    x, exponent = call.bind("input", "other")
+    with call.mode:
+        return x * torch.pow(2.0, exponent)
+
+
+@_by_parts("float_power")
+def float_power(call: Call) -> Tensor:
+    """Compute xⁿ in float64, or in complex128."""
+    base, exponent = call.args
+    wide = torch.complex128 if any(torch.is_complex(torch.as_tensor(each)) for each in call.args) else torch.float64
+    with call.mode:
+        x, n = (each.to(wide) if isinstance(each, Tensor) else each for each in (base, exponent))
+        return torch.pow(x, n)
+
+
+@_by_parts("copysign")
+def copysign(call: Call) -> Tensor:
+    """Choose between |x| and -|x| by the sign of another number."""
+    x, other = call.args
+    with call.mode:
+        size = torch.abs(x)
+        if not isinstance(other, Tensor):
+            return size if math.copysign(1.0, other) > 0 else -size
+        return torch.where(torch.signbit(other), -size, size)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["print_table"]
 
 _FIRST, _BORDER = 40, 3
-"""Widest first column of a table, and what the lines between columns take."""
+"""Widest first column of a table that does not fit as a whole, and what the lines between columns take."""
 
 
 def print_table(table: Table) -> None:
@@ -21,7 +21,8 @@ def print_table(table: Table) -> None:
 
     console, rows = Console(), list(table.cells())
     widths = [_width(name, [row[k] for row in rows]) for k, name in enumerate(table.columns)]
-    widths[0] = min(widths[0], _FIRST)
+    others = sum(width + _BORDER for width in widths[1:])
+    widths[0] = min(widths[0], max(_FIRST, console.width - others - _BORDER - 1))
     console.print(table.title, style="bold", markup=False, highlight=False, soft_wrap=True)
     naming = table.naming
     if sum(widths[:naming]) > console.width // 2:

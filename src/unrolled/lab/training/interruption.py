@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -38,8 +40,15 @@ class Interruption:
             raise KeyboardInterrupt
         self.received = number
 
-    def raise_stop(self, text: str) -> NoReturn:
-        """Raise KeyboardInterrupt after Ctrl-C, and StoppedError after SIGTERM in this process or another one."""
+    def raise_stop(self, said: str, command: str, folder: Path) -> NoReturn:
+        """Raise KeyboardInterrupt after Ctrl-C, and StoppedError after SIGTERM in this process or another one.
+
+        Args:
+            said: What has happened, before a colon.
+            command: The command that goes on with the run.
+            folder: The run.
+        """
+        text = f"{said}: unrolled {command} {shlex.quote(str(folder))}"
         if self.received == signal.SIGINT:
             raise KeyboardInterrupt(text)
         raise StoppedError(text)

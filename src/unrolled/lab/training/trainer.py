@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -130,10 +129,8 @@ class Trainer:
                     self._epoch()
                 run = self._finish()
             if self.interruption.received is not None:  # while the results were written
-                command = f"unrolled evaluate {shlex.quote(str(self.folder))}"
-                self.interruption.raise_stop(
-                    f"the training of {self.folder} had ended when it was interrupted: {command}"
-                )
+                ended = f"the training of {self.folder} had ended when it was interrupted"
+                self.interruption.raise_stop(ended, "evaluate", self.folder)
             return run
         finally:
             if self.logs:
@@ -276,8 +273,8 @@ class Trainer:
     def _stop(self) -> NoReturn:
         """Write a checkpoint, and raise the exception of the signal."""
         self._save()
-        command = f"unrolled resume {shlex.quote(str(self.folder))}"
-        self.interruption.raise_stop(f"stopped and saved after step {self.state.step}; go on with: {command}")
+        saved = f"stopped and saved after step {self.state.step}; go on with"
+        self.interruption.raise_stop(saved, "resume", self.folder)
 
     def _finish(self) -> Run:
         """Evaluate the best weights on test, and write the results."""
