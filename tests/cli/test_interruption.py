@@ -167,11 +167,18 @@ def test_a_signal_that_cannot_be_raised_names_the_way_on(tmp_path, reviews, modu
 
 @pytest.mark.parametrize("place", ["prepare_process", "visible"])
 def test_a_signal_before_the_command_or_while_its_error_is_printed_has_a_line(place):
-    program = (
-        f"import os, signal, unrolled.__main__ as m\nm.install()\nimport unrolled.cli.main as main\nwhole = main.{place}\n"
-        f"def replaced(*words):\n    main.{place} = whole\n    os.kill(os.getpid(), signal.SIGTERM)\n    return whole(*words)\n"
-        f"main.{place} = replaced\nm.main()"
-    )
+    program = f"""
+import os, signal, unrolled.__main__ as m
+m.install()
+import unrolled.cli.main as main
+whole = main.{place}
+def replaced(*words):
+    main.{place} = whole
+    os.kill(os.getpid(), signal.SIGTERM)
+    return whole(*words)
+main.{place} = replaced
+m.main()
+"""
     done = subprocess.run([sys.executable, "-c", program, "evaluate", "nothing"], capture_output=True, text=True)
     said = "unrolled: error: interrupted; start it again with: unrolled evaluate nothing\n"
     assert (done.returncode, done.stderr) == (143, said)
