@@ -192,6 +192,18 @@ def test_the_numbers_that_pandas_writes_for_names_are_no_example(tmp_path, label
         assert texts(other) == {"7", *(long(n) for n in range(30))}
 
 
+@pytest.mark.parametrize("rest", ["", ",1"])
+def test_a_first_row_without_a_text_is_no_header_of_numbers(tmp_path, rest):
+    body = "".join(f"{long(n)},{n % 2}{rest and f',{n % 3}'}\n" for n in range(30))
+    path = save(tmp_path, "a.csv", f",0{rest}\n{body}")
+    reading = Reading(text_column="1", label_column="2")
+    with pytest.raises(DataError, match=r"a\.csv:1: expected a text, found the label '0' alone"):
+        read_files(Classification, [path], reading=reading)
+    if not rest:  # and without a word of the user
+        with pytest.raises(DataError, match=r"a\.csv:1: expected a text, found the label '0' alone"):
+            read_files(Classification, [path])
+
+
 def test_texts_without_labels_are_no_titles_in_a_table_of_two_columns(tmp_path):
     rows = "Nice,\nBad,\nfoo,pos2\n" + "".join(f"{long(n)},{sentiment(n)}\n" for n in range(9))
     assert len(list(read_texts(save(tmp_path, "a.csv", rows), Reading(header=False), say=lambda _: None))) == 12

@@ -51,7 +51,8 @@ def judge_first(
         return FirstLine.HEADER
     below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
     valued = [share(column, is_value) > 0.9 for column in below]
-    if names[not names[0] :] == [str(place) for place in range(len(names) - (not names[0]))] and not all(valued):
+    counted = not names[0] and valued[:1] == [True]  # a text may be missing as well
+    if names[counted:] == [str(place) for place in range(len(names) - counted)] and not all(valued):
         return FirstLine.GUESSED
     if not below or _is_row(first, below, valued):
         return FirstLine.ROW
