@@ -125,6 +125,11 @@ def test_columns_that_are_read_as_one_text_are_told(tmp_path):
     corpus = read_files(Classification, [path], reading=Reading(text_column="2", label_column="3"))
     assert corpus.train[0].text.startswith("film")
     assert not any("the first 2" in note for note in corpus.notes)
+    first = save(tmp_path, "c.tsv", "".join(f"gj04\t{n % 2}\t\tthe film number {n} is good\n" for n in range(40)))
+    corpus = read_files(Classification, [first])
+    assert corpus.labels == ("gj04\t0", "gj04\t1")  # which the note shows to be wrong
+    (said,) = corpus.notes
+    assert said.startswith(f"{first}: the label is the first 3 of 4 fields, the text is the last; if they are columns")
     some = save(tmp_path, "b.tsv", "".join(f"film{chr(9) * (1 + (n % 3 == 0))}{sentiment(n)}\n" for n in range(40)))
     assert read_files(Classification, [some]).notes == ()  # texts that contain tabs
 

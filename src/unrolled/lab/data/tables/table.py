@@ -75,13 +75,14 @@ class TextTable:
         parts = [f"separated by {self.dialect.name}"] if other else []
         names = tuple(field.strip().lower() for field in self.header)
         plain = (names[text], names[label]) == ("text", "label") if names else (text, label) == (0, self.width - 1)
-        if not plain:
-            parts.append(self.chosen)
-        if self.joined > 2:
+        if self.joined > 2:  # whose columns are not those of the file
+            first, last = ("text", "label") if text < label else ("label", "text")
             parts.append(
-                f"the text is the first {self.joined - 1} of {self.joined} fields, the label is the last; if they are "
-                "columns: --text-column and --label-column, by number from 1"
+                f"the {first} is the first {self.joined - 1} of {self.joined} fields, the {last} is the last; if they "
+                "are columns: --text-column and --label-column, by number from 1"
             )
+        elif not plain:
+            parts.append(self.chosen)
         return (f"{self.path}: {', '.join(parts)}",) if parts else ()
 
     @property
