@@ -22,7 +22,12 @@ from unrolled.lab.training.data_check import check_data, check_sample, write_che
 from unrolled.lab.training.distributed import ProcessGroup, process_group
 from unrolled.lab.training.environment import Environment, threads
 from unrolled.lab.training.initial_vectors import set_initial_vectors
-from unrolled.lab.training.run_creation import check_destination, put_back_replaced, record_resumption
+from unrolled.lab.training.run_creation import (
+    check_destination,
+    drop_replaced,
+    put_back_replaced,
+    record_resumption,
+)
 from unrolled.lab.training.run_folder import Run, RunConfig, load_config, load_run
 from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.run_names import is_finished
@@ -140,6 +145,7 @@ def resume(
             held.enter_context(_held(lock))
             if is_finished(folder):  # by the process that held the lock before
                 return load_run(folder, task_class)
+            group.in_main(lambda: drop_replaced(folder))
             held.enter_context(_same_environment(folder, config, group, callback))
             group.in_main(lambda: check_data(folder, corpus, files or {}, accept_changed_data, callback.on_message))
             splits = _encode(config.task, corpus)

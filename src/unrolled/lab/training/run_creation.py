@@ -31,7 +31,14 @@ from unrolled.lab.training.run_names import (
     was_replaced,
 )
 
-__all__ = ["check_destination", "create_run_folder", "finish_run_folder", "put_back_replaced", "record_resumption"]
+__all__ = [
+    "check_destination",
+    "create_run_folder",
+    "drop_replaced",
+    "finish_run_folder",
+    "put_back_replaced",
+    "record_resumption",
+]
 
 
 def check_destination(folder: Path, force: bool = False) -> None:
@@ -73,8 +80,12 @@ def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callab
             lock.release()
             raise
         lock.renamed(folder)
-        sync_folder(folder.parent)
-        shutil.rmtree(replaced, ignore_errors=True)
+        try:
+            sync_folder(folder.parent)
+            shutil.rmtree(replaced, ignore_errors=True)
+        except BaseException:
+            lock.release()
+            raise
     except OSError as error:
         raise FileError(f"{folder}: cannot be written: {error.strerror or error}") from None
     return lock
@@ -111,6 +122,14 @@ def put_back_replaced(folder: Path) -> None:
             lock.release()
     except OSError as error:
         raise FileError(f"{folder}: cannot be put back from {replaced}: {error.strerror or error}") from None
+
+
+def drop_replaced(folder: Path) -> None:
+    """Remove the earlier run that the one in a folder has replaced, if its training was stopped before that.
+
+    Else it would be put back when the user removes that one. This process has the lock of the folder.
+    """
+    shutil.rmtree(replaced_name(folder.resolve()), ignore_errors=True)
 
 
 def _remove_rest(partial: Path) -> None:
