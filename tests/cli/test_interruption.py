@@ -196,6 +196,19 @@ def test_an_error_that_a_signal_has_become_is_told_as_the_signal(unrolled, monke
     unrolled("convert", "a", "b").assert_refused(143, "interrupted; start it again with: unrolled convert a b")
 
 
+def test_a_command_gives_no_advice_of_the_one_before_it(unrolled, reviews, tmp_path, monkeypatch):
+    from unrolled.cli import convert
+
+    def fails(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    assert unrolled("train", "classify", "--data", reviews, *TRAINING).status == 0
+    assert interruption.advice(["x"]).endswith("unrolled evaluate run")  # the control: of the training
+    monkeypatch.setattr(convert, "read_checkpoint", fails)
+    unrolled("convert", "a", "b").assert_refused(130, "interrupted; start it again with: unrolled convert a b")
+
+
 def test_nothing_large_is_imported_before_signals_are_handled():
     program = "import unrolled.__main__, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
