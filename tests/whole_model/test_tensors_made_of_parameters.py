@@ -142,11 +142,24 @@ class Stateful(Scaled):
         return self.after(self.fc(states[:, -1]))
 
 
+class Remembers(Scaled):
+    """Adds what it gave the time before."""
+
+    def __init__(self, of: Of) -> None:
+        super().__init__(of)
+        self.of, self.last = of, of(self.fc.bias * 2)
+
+    def after(self, y: Tensor) -> Tensor:
+        result = super().after(y) + self.last
+        self.last = self.of(result)
+        return result
+
+
 def leaf(value: Tensor) -> Tensor:
     return value.detach().requires_grad_()
 
 
-MODELS = [Scaled, InContainers, InDataclass, ClosedOver, Table, Indexed, Started, OwnCell, Stateful]
+MODELS = [Scaled, InContainers, InDataclass, ClosedOver, Table, Indexed, Started, OwnCell, Stateful, Remembers]
 
 
 CASES = [(kind, torch.clone) for kind in MODELS]
@@ -200,3 +213,41 @@ def test_a_tensor_that_the_run_keeps_carries_value_as_ever() -> None:
     of_numbers = unrolled.account(model(Scaled, torch.clone), TOKENS, target=1)
     assert found.closes
     assert not torch.allclose(found.texts["0"], of_numbers.texts["0"])
+
+
+class KeepsFirst(nn.Module):
+    """Keeps its argument before anything else; it may have no parameters."""
+
+    def __init__(self, keeps: bool, registers: bool) -> None:
+        super().__init__()
+        self.keeps, self.given = keeps, None
+        fc = nn.Linear(5, 3)
+        self.weight, self.bias = (fc.weight, fc.bias) if registers else (fc.weight.detach(), fc.bias.detach())
+        if registers:
+            self.rnn = nn.GRU(4, 5, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.keeps:
+            self.given = x
+        h = self.rnn(x)[0][:, -1] if isinstance(self.weight, nn.Parameter) else F.pad(x.sum(dim=1).tanh(), (0, 1))
+        return F.linear(h, self.weight, self.bias)
+
+
+def keeps_first(keeps: bool, registers: bool) -> tuple[KeepsFirst, Tensor]:
+    torch.manual_seed(0)
+    return KeepsFirst(keeps, registers), torch.randn(1, 6, 4)
+
+
+@pytest.mark.parametrize("registers", [True, False])
+def test_an_argument_that_a_model_keeps_first_carries_value(registers: bool) -> None:
+    kept, plain = (unrolled.account(*keeps_first(keeps, registers), target=1) for keeps in (True, False))
+    assert kept.closes
+    assert bool(kept.features["0"].any())
+    assert torch.equal(kept.features["0"], plain.features["0"])  # the control keeps nothing
+
+
+def test_the_features_of_an_argument_that_a_model_keeps_first_are_shown() -> None:
+    kept, plain = (unrolled.explain(*keeps_first(keeps, True), target=1) for keeps in (True, False))
+    assert kept.features is not None
+    assert plain.features is not None
+    assert kept.features.names == plain.features.names

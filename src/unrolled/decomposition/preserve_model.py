@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from torch import nn
 
@@ -15,10 +16,49 @@ from unrolled.decomposition.random_generators import RandomGenerators, checked_s
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
 from unrolled.held_forward.custom_functions import custom_functions_followed
+from unrolled.held_forward.numbers_from_outside import note_what_modules_keep
 from unrolled.held_forward.rules.scripted import scripts_as_operations
 from unrolled.held_forward.this_thread import ONE_THREAD, in_this_thread
 
-__all__ = ["preserved"]
+__all__ = ["end_run", "preserved"]
+
+
+class _Runs:
+    """The runs of a model, each from one state."""
+
+    def __init__(self, weights: UnchangedWeights, state: ModelState, generators: RandomGenerators, seed: Any) -> None:
+        self._weights, self._state, self._generators, self._seed = weights, state, generators, seed
+        self._depth = 0  # a recursive model calls itself
+
+    def start(self, *_: object) -> None:
+        """Restore the model before a run of it."""
+        if not self._depth:
+            self._state.restore(between_runs=True)
+            self._generators.start_run(self._seed)
+            self._weights.run_starts()
+            note_what_modules_keep()
+        self._depth += 1
+
+    def stop(self, *_: object) -> None:
+        """Note that a call of the model ends."""
+        self._depth -= 1
+        if not self._depth:
+            self._weights.run_ends()
+
+    def end(self) -> None:
+        """Note that the run ends, in whatever depth."""
+        self._depth = 0
+        self._weights.run_ends()
+
+
+_PRESERVED: list[_Runs] = []
+"""Of the models that are preserved now, the innermost last; the thread that holds ``ONE_THREAD`` has them."""
+
+
+def end_run() -> None:
+    """Note that a run is about to end by an exception of which torch tells no hook: one that is no ``Exception``."""
+    if _PRESERVED:
+        _PRESERVED[-1].end()
 
 
 @contextmanager
@@ -50,29 +90,16 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
     with ONE_THREAD, eval_mode(model), padded_encoders(model), _met_by_operations():
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
-        depth = 0  # a recursive model calls itself
-
-        def start(*_: object) -> None:
-            nonlocal depth
-            if not depth:
-                state.restore(between_runs=True)
-                generators.start_run(number)
-                weights.run_starts()
-            depth += 1
-
-        def stop(*_: object) -> None:
-            nonlocal depth
-            depth -= 1
-            if not depth:
-                weights.run_ends()
-
+        runs = _Runs(weights, state, generators, number)
         hooks = (
-            model.register_forward_pre_hook(in_this_thread(start), prepend=True),
-            model.register_forward_hook(in_this_thread(stop), always_call=True),
+            model.register_forward_pre_hook(in_this_thread(runs.start), prepend=True),
+            model.register_forward_hook(in_this_thread(runs.stop), always_call=True),
         )
+        _PRESERVED.append(runs)
         try:
             yield generators
         finally:
+            _PRESERVED.pop()
             for hook in hooks:
                 hook.remove()
             state.restore()

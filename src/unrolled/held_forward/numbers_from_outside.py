@@ -14,13 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import _get_current_function_mode_stack
 
 from unrolled.held_forward.all_modules import all_buffers, unregistered_tensors
 from unrolled.held_forward.operands import carries, for_each_tensor
 from unrolled.held_forward.operation_mode import OperationMode, object_of
 from unrolled.held_forward.tensor_notes import TensorNotes
 
-__all__ = ["NumbersFromOutside"]
+__all__ = ["NumbersFromOutside", "note_what_modules_keep"]
 
 
 class NumbersFromOutside(OperationMode):
@@ -29,7 +30,7 @@ class NumbersFromOutside(OperationMode):
     def __init__(self) -> None:
         super().__init__()
         self._first_node = torch._C._autograd._get_sequence_nr()
-        self._keeps: nn.Module | None = None
+        self._model: nn.Module | None = None
         self._numbers: TensorNotes[Tensor] = TensorNotes()
 
     def take(self, model: nn.Module, first_node: int | None = None) -> None:
@@ -37,19 +38,20 @@ class NumbersFromOutside(OperationMode):
 
         The run began with the node ``first_node`` of autograd, or with this mode.
         """
-        self._keeps = model
+        self._model = model
         if first_node is not None:
             self._first_node = first_node
+
+    def note_what_modules_keep(self) -> None:
+        """Note what the modules keep now as made before the run."""
+        if self._model is not None:
+            for each in filter(carries, (*all_buffers(self._model).values(), *unregistered_tensors(self._model))):
+                self._numbers[each] = each.detach()
 
     def without_gradients(
         self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return operands of which no parameter, and no tensor from outside, asks for a gradient."""
-        if self._keeps is not None:  # at the first operation: a run begins with what the model kept before all runs
-            model, self._keeps = self._keeps, None
-            kept = (*all_buffers(model).values(), *unregistered_tensors(model))
-            for each in filter(carries, kept):
-                self._numbers[each] = each.detach()
         args, options = super().without_gradients(func, args, options)
         if self._has_numbers(args) or (options and self._has_numbers(options.values())):
             own = object_of(func, args)
@@ -78,3 +80,11 @@ class NumbersFromOutside(OperationMode):
         if value not in self._numbers:  # one for all its uses: the model may write value into it
             self._numbers[value] = value.detach()
         return self._numbers[value]
+
+
+def note_what_modules_keep() -> None:
+    """Let the modes that are on note what the modules keep, when a run begins: a model may keep its arguments first."""
+    with torch._C.DisableTorchFunction():
+        for mode in _get_current_function_mode_stack():
+            if isinstance(mode, NumbersFromOutside):
+                mode.note_what_modules_keep()

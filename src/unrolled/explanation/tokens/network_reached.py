@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.decomposition.preserve_model import end_run
+
 __all__ = ["NetworkReached", "reach"]
 
 
@@ -20,4 +22,5 @@ class NetworkReached(BaseException):
 
 def reach(input: Any = None, *_: Any, lengths: Any = None, **__: Any) -> NoReturn:
     """End the run of a model; it takes the arguments of its network."""
+    end_run()
     raise NetworkReached(input, lengths)
