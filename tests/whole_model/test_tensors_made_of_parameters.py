@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import unrolled
+from unrolled.errors import UnsupportedOperationError
 
 TOKENS = torch.tensor([[1, 5, 2, 4]])
 Of = Callable[[Tensor], Tensor]
@@ -251,3 +252,25 @@ def test_the_features_of_an_argument_that_a_model_keeps_first_are_shown() -> Non
     assert kept.features is not None
     assert plain.features is not None
     assert kept.features.names == plain.features.names
+
+
+class InAnotherThread(nn.Module):
+    """Lets another thread compute a part of what it returns."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.one, self.other, self.threads = nn.Linear(4, 3), nn.Linear(4, 3), threads
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.threads:
+            return self.one(x) + self.other(x)
+        with ThreadPoolExecutor(self.threads) as pool:
+            return pool.submit(self.one, x).result() + self.other(x)
+
+
+def test_what_another_thread_makes_of_value_is_no_number_from_outside() -> None:
+    x = torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
+    assert unrolled.account(InAnotherThread(0), x, target=1).closes  # the control
+    with pytest.raises(UnsupportedOperationError, match="multiplies two operands that carry value"):
+        unrolled.account(InAnotherThread(1), x, target=1)

@@ -4,7 +4,8 @@ A model may keep them as a buffer or an attribute, or close over them: what it m
 ``torch.no_grad``, or the state of the call before.
 
 Autograd numbers the nodes of its graphs, in each thread from 0. So what a function closes over is found if the thread
-of the run made it and it is no leaf; what the modules keep is found always.
+of the run made it and it is no leaf; what the modules keep is found always. What another thread made of value in the
+run may have a low number as well, but stands behind a node of the run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 from torch.overrides import _get_current_function_mode_stack
 
 from unrolled.held_forward.all_modules import all_buffers, unregistered_tensors
@@ -22,6 +24,9 @@ from unrolled.held_forward.operation_mode import OperationMode, object_of
 from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["NumbersFromOutside", "note_what_modules_keep"]
+
+_OF_LEAVES = 2**64 - 1
+"""Autograd's number of every node that collects the gradient of a leaf."""
 
 
 class NumbersFromOutside(OperationMode):
@@ -70,8 +75,22 @@ class NumbersFromOutside(OperationMode):
         return False
 
     def _is_from_outside(self, value: Tensor) -> bool:
+        if value in self._numbers:
+            return True
         node = value.grad_fn
-        return value in self._numbers or (node is not None and node._sequence_nr() < self._first_node)
+        return node is not None and node._sequence_nr() < self._first_node and not self._is_made_of_the_run(node)
+
+    def _is_made_of_the_run(self, node: Node) -> bool:
+        """Whether what a node computes is made of a result of this run."""
+        seen, waiting = {node}, [node]
+        while waiting:
+            for each, _ in waiting.pop().next_functions:
+                if each is not None and each not in seen:
+                    if self._first_node <= each._sequence_nr() < _OF_LEAVES:
+                        return True
+                    seen.add(each)
+                    waiting.append(each)
+        return False
 
     def _as_number(self, value: Tensor) -> Tensor:
         """Return a tensor from outside without its graph, and any other as it is."""
