@@ -44,6 +44,27 @@ def test_another_network_is_refused_however_small_its_states_are(dtype, size, la
     assert found.parity <= 1e-3 * float(itself(inputs)[0].detach().abs().max())
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_another_network_of_a_coarse_type_is_refused_as_such(dtype):
+    torch.manual_seed(0)
+    inputs = torch.randn(T, 2, E, dtype=dtype)
+    with pytest.raises(ParityError, match=f"in {dtype}: is its forward the one of"):
+        unrolled.decompose(OfTwice(E, D).to(dtype), inputs)
+    unrolled.decompose(nn.GRU(E, D).to(dtype), inputs)  # the control
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_states_below_the_smallest_numbers_of_a_type_are_rounding(kind):
+    torch.manual_seed(0)
+    inputs, eps = torch.randn(T, 2, E).mul(1e-6).half(), 2.0**-24
+    network = with_small_states(kind(E, D), 1.0).half()
+    found, own = unrolled.decompose(network, inputs), network(inputs)[0].detach()
+    assert 0.02 * float(own.abs().max()) < found.parity < 20 * eps  # in relation to the states they differ
+    network = with_small_states(OfTwice(E, D), 1.0).half()
+    with pytest.raises(ParityError, match="is its forward the one of"):  # the control
+        unrolled.decompose(network, inputs * 1e3)
+
+
 def test_states_that_are_small_since_large_sums_cancel_are_rounding():
     torch.manual_seed(0)
     rnn, half = with_small_states(nn.RNN(E, 2 * D), 1e-3), torch.randn(D, D).mul(1e4)

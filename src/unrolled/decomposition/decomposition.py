@@ -156,7 +156,7 @@ def _opened(
         if runs.draws:
             runs.second(torch.cat(opened.outputs, dim=-1), _comparable)
     except ParityError:
-        runs.second(runs.run(), _comparable)  # two runs that differ are refused by name
+        runs.second(_comparable(runs.run()), _comparable)  # two runs that differ are refused by name
         raise
     finally:
         generators.restore()

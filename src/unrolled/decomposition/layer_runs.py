@@ -94,7 +94,11 @@ def _top_outputs(runs: Sequence[Sequence[LayerRun]], layout: Layout) -> Tensor:
 
 
 def states_parity(
-    runs: Sequence[Sequence[LayerRun]], call: NetworkCall, precision: float, states: Iterable[Tensor] | None = None
+    runs: Sequence[Sequence[LayerRun]],
+    call: NetworkCall,
+    precision: float,
+    states: Iterable[Tensor] | None = None,
+    own_type: torch.dtype | None = None,
 ) -> Parity:
     """Compare the top layer's outputs with those that the network gave; padding does not count.
 
@@ -103,6 +107,7 @@ def states_parity(
         call: The network, and what it gave; where that is NaN or infinite there is no parity.
         precision: See :class:`~unrolled.decomposition.parity.Parity`.
         states: What the size of the numbers is measured by; None for the outputs.
+        own_type: The type in which the network computed; None for that of what it gave.
     """
     own, layout = call.own, call.layout
     assert own is not None
@@ -110,8 +115,11 @@ def states_parity(
         return Parity(0.0, 0.0, precision)
     gap = float(layout.blank((_top_outputs(runs, layout) - own).abs()).max())
     largest = [float(layout.blank(each).abs().max()) for each in ((own,) if states is None else states)]
-    parity = Parity(gap, max(largest), precision, floor=0.0)
-    return parity if parity.holds or not precision else replace(parity, floor=min(1.0, _size_of_sums(runs, call)))
+    tiny = torch.finfo(own_type or own.dtype).tiny  # smaller numbers are rounded to multiples of one number
+    parity = Parity(gap, max(largest), precision, floor=tiny)
+    if parity.holds or not precision:
+        return parity
+    return replace(parity, floor=max(tiny, min(1.0, _size_of_sums(runs, call))))
 
 
 def _size_of_sums(runs: Sequence[Sequence[LayerRun]], call: NetworkCall) -> float:

@@ -158,7 +158,7 @@ def _open_layers(
     weights.run_ends()
     call = NetworkCall(cells, x.to(dtype), layout, initial, own)
     runs = run_once(call)
-    parity = states_parity(runs, call, PRECISION[x.dtype])
+    parity = states_parity(runs, call, PRECISION[x.dtype], own_type=own_type)
     if not parity.holds:
         home = "unrolled" if isinstance(rnn, Recurrent) else "torch.nn"
         raise ParityError(
