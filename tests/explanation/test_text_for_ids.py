@@ -21,6 +21,8 @@ class Classifier(nn.Module):
         states = self.rnn(self.embed(ids))[0]
         if pooling == "fails":
             raise ValueError("no such pooling")
+        if pooling == "strides":
+            raise ValueError("the stride of the distribution must be positive")
         return self.head(states.mean(1) if pooling == "mean" else states[:, -1])
 
 
@@ -48,6 +50,7 @@ def test_text_in_the_place_of_ids_is_named(name, text):
 def test_text_that_chooses_is_not_blamed():
     ids = torch.tensor([[1, 2]])
     assert len(unrolled.account(Classifier(), ids, "mean", target=0)) == 1
-    with pytest.raises(ValueError, match="no such pooling") as caught:
-        unrolled.account(Classifier(), ids, "fails", target=0)
-    assert not isinstance(caught.value, UsageError)
+    for pooling, message in (("fails", "no such pooling"), ("strides", "the stride of the distribution must be")):
+        with pytest.raises(ValueError, match=message) as caught:
+            unrolled.account(Classifier(), ids, pooling, target=0)
+        assert not isinstance(caught.value, UsageError)

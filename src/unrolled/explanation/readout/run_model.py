@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
@@ -34,6 +35,10 @@ def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
     return run
 
 
+_ON_TEXT = re.compile(r"\bstr(ing)?\b")
+"""How Python and torch name a text that they cannot read: as a word, and not within "stride" or "distribution"."""
+
+
 @contextmanager
 def named_failures(arguments: Sequence[object]) -> Iterator[None]:
     """Name the input of a model that fails because it is empty, is no tensor, or has an id that no row stands for."""
@@ -41,7 +46,7 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
         yield
     except (AttributeError, TypeError, ValueError) as error:
         for value in () if isinstance(error, UnrolledError) else arguments:
-            if isinstance(value, str) and "str" not in str(error):
+            if isinstance(value, str) and not _ON_TEXT.search(str(error)):
                 continue  # a choice, such as a mode
             if (text := _text_in(value)) is not None:
                 raise UsageError(
