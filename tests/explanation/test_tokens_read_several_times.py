@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import unrolled
+from unrolled.explanation.tokens import vectors_read
 
 IDS = torch.tensor([[1, 2, 3], [3, 3, 4]])
 
@@ -77,3 +78,13 @@ def test_every_reading_of_a_token_has_its_name(name):
 def test_positions_that_read_two_tokens_have_no_name():
     found = unrolled.explain_batch(Micro(nn.GRUCell(4, 5), 2, mixes=True), IDS, target=0)
     assert [each.tokens for each in found] == [tuple(f"x{t}" for t in range(6))] * 2
+
+
+def test_a_vector_that_every_step_reads_takes_no_gradient_for_each_step(monkeypatch):
+    passes, where_read = [], vectors_read.where_read
+    monkeypatch.setattr(vectors_read, "where_read", lambda *given: passes.append(1) or where_read(*given))
+    for ids, tokens in ((torch.tensor([[1]]), ("x0", "x1", "x2", "x3", "x4", "x5")), (IDS[:1, :2], tuple("111222"))):
+        passes.clear()
+        found = unrolled.explain(Micro(nn.GRUCell(4, 5), 6 // ids.shape[1]), ids, target=0)
+        assert found.tokens == tokens
+        assert len(passes) == 3 * (ids.shape[1] - 1)  # the control: two tokens are read in three rounds

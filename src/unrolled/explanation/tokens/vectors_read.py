@@ -58,16 +58,21 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
 def where_read_in_rounds(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[dict[int, Tensor | None]]:
     """Answer as :func:`where_read` for each time that all vectors are read; nothing if they are not read so.
 
-    A model may read each vector several times in a row, or the whole text again.
+    A model may read each vector several times in a row, or the whole text again. One vector that every step reads, as
+    that of a class, is no sequence: a gradient for each step would take time proportional to the squared length.
     """
     time, count = len(read), sum(leaf.shape[:-1].numel() for leaf in leaves)
     times, rest = divmod(int(inside.sum()), count) if count else (1, 0)
-    if times < 2 or rest or not read.requires_grad:
+    if times < 2 or times >= time or rest or not read.requires_grad:
         return []
     steps = torch.arange(time, device=inside.device)[:, None]
     for rounds in (steps % times, steps * times // time):
-        found = [where_read(leaves, read, inside & (rounds == number)) for number in range(times)]
-        if all(where is not None for each in found for where in each.values()):
+        found = []
+        for number in range(times):
+            found.append(where_read(leaves, read, inside & (rounds == number)))
+            if any(where is None for where in found[-1].values()):
+                break
+        else:
             return found
     return []
 
