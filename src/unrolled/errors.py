@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "ChangedWeightsError",
@@ -42,10 +42,20 @@ def kind_of(value: object) -> str:
     return f"an {name}" if name[0].upper() in ("AEFHILMNORSX" if spelled else "AEIO") else f"a {name}"
 
 
+def _made_again(kind: type[UnrolledError], message: tuple[Any, ...], known: dict[str, Any]) -> UnrolledError:
+    error = kind.__new__(kind, *message)
+    error.__dict__.update(known)
+    return error
+
+
 class UnrolledError(ValueError):
     """Base class of all errors that a user can correct."""
 
     exit_code: ClassVar[int] = 2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let an error pass from one process to another: by its message, since constructors take other arguments."""
+        return _made_again, (type(self), self.args, self.__dict__)
 
 
 class UsageError(UnrolledError):

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 
 from toy_tasks import DATA, Carry, carry, classify, stream, told
 from unrolled.errors import DataError, FileError, StoppedError
@@ -278,6 +279,26 @@ def test_a_checkpoint_that_cannot_be_read_now_is_kept(corpus, whole, tmp_path, m
     assert not unreadable.exists()
     resume(tmp_path / "run", corpus, task_class=Carry)
     assert outcome(tmp_path / "run") == outcome(whole.folder)
+
+
+def test_a_checkpoint_beside_one_that_cannot_be_read_now_is_written_and_removes_no_best_weights(
+    corpus, tmp_path, monkeypatch
+):
+    _, newer = stopped(corpus, tmp_path / "run")
+    checkpoints, opened = Checkpoints(newer.parent), Path.open
+    best = checkpoints.save_best({"weight": torch.ones(2)})
+
+    def fail(path, *words):
+        if path == newer:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, *words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", fail)
+        checkpoints.save(99, {"weight": torch.ones(2)}, {"best": None})
+    assert (newer.parent / best).exists()
+    checkpoints.save(100, {"weight": torch.ones(2)}, {"best": None})
+    assert not (newer.parent / best).exists()
 
 
 def test_without_a_whole_checkpoint_nothing_is_made_up(corpus, tmp_path):

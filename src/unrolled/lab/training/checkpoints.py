@@ -148,7 +148,10 @@ class Checkpoints:
         files = self._files()
         for path in files[kept:]:
             path.unlink()
-        named = {_record(_header(path))["best"] for path in files[:kept]}
+        try:
+            named = {_record(_header(path))["best"] for path in files[:kept]}
+        except OSError:  # one cannot be read for the moment, so its best weights are not known
+            return
         for path in [*self.folder.glob("best-*.safetensors"), *self.folder.glob(".*.tmp")]:
             if path.name not in named:
                 path.unlink(missing_ok=True)
