@@ -128,11 +128,12 @@ def ldexp(call: Call) -> Tensor:
 @_by_parts("float_power")
 def float_power(call: Call) -> Tensor:
     """Compute xⁿ in float64, or in complex128."""
-    base, exponent = call.args
-    wide = torch.complex128 if any(torch.is_complex(torch.as_tensor(each)) for each in call.args) else torch.float64
+    tensors = [each for each in call.args if isinstance(each, Tensor)]
+    turns = any(isinstance(each, complex) for each in call.args) or any(each.is_complex() for each in tensors)
+    wide = torch.complex128 if turns else torch.float64
     with call.mode:
-        x, n = (each.to(wide) if isinstance(each, Tensor) else each for each in (base, exponent))
-        return torch.pow(x, n)
+        base, exponent = (each.to(wide) if isinstance(each, Tensor) else each for each in call.args)
+        return torch.pow(base, exponent)
 
 
 @_by_parts("copysign")
