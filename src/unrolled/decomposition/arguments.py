@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from numbers import Real
 
 import torch
@@ -38,9 +38,13 @@ def refuse_meta(named: Mapping[str, object]) -> None:
             )
         if value.is_meta:
             raise UsageError(
-                f"{name}{''.join(f'[{key}]' for key in place)} is on the device meta and holds no numbers; load the "
+                f"{_at(name, place)} is on the device meta and holds no numbers; load the "
                 'weights and inputs first: module.to_empty(device="cpu") and load_state_dict'
             )
+
+
+def _at(name: str, place: Sequence[object]) -> str:
+    return name + "".join(f"[{key}]" for key in place)
 
 
 def refuse_devices_without_float64(named: Mapping[str, object]) -> None:
@@ -52,7 +56,7 @@ def refuse_devices_without_float64(named: Mapping[str, object]) -> None:
     for (name, *place), value in leaves(dict(named)):
         if value.device.type == "mps":
             raise UsageError(
-                f"{name}{''.join(f'[{key}]' for key in place)} is on the device mps, which has no float64, the type in "
+                f"{_at(name, place)} is on the device mps, which has no float64, the type in "
                 "which scores are summed; move the model and its inputs to the CPU: model.cpu()"
             )
 
