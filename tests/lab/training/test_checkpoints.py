@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from stopped_runs import SETTINGS, Recording, outcome, stopped
 
+from stopped_runs import SETTINGS, Recording, outcome, stopped
 from toy_tasks import DATA, Carry, carry, stream
 from unrolled.errors import DataError, FileError
 from unrolled.lab.training.checkpoints import Checkpoints

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from stopped_runs import SETTINGS, Recording, outcome, send, stopped
 
+from stopped_runs import SETTINGS, Recording, outcome, send, stopped
 from toy_tasks import DATA, Carry, carry, classify, stream, told
 from unrolled.errors import DataError, FileError, StoppedError
 from unrolled.lab.training import trainer
