@@ -82,6 +82,16 @@ def test_another_seed_size_or_corpus_is_another_network(tmp_path):
     assert len(said) == len({run.folder for run in runs}) == 5
 
 
+def test_other_word_vectors_in_the_same_file_are_another_network(tmp_path):
+    vectors, said = tmp_path / "vectors.txt", []
+    folders = []
+    for trial, numbers in enumerate(["0.5 0.1 0.2 0.3", "0.5 0.1 0.2 0.3", "-0.5 0.1 0.2 0.3"]):
+        vectors.write_text("".join(f"{word} {numbers}\n" for word in topics().train[0].tokens))
+        setup = make_setup(tmp_path, str(trial), said)
+        folders.append(train_once(setup, "classify", topics(), SMALL, {**SHORT, "vectors": vectors}).folder)
+    assert folders[0] == folders[1] != folders[2]
+
+
 def test_a_network_is_known_by_every_split_and_label_and_not_by_where_they_were_read(tmp_path):
     corpus = topics()
     reversed_labels = tuple(reversed(corpus.labels))

@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -19,6 +20,7 @@ from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step
 from unrolled.lab.training.engine import resume, train
+from unrolled.lab.training.initial_vectors import find_vectors
 from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
@@ -110,6 +112,8 @@ def train_once(
         "architecture": settings["model"],
         "training": settings["training"],
     }
+    if vectors := settings["training"]["vectors"]:
+        decisive["vectors"] = _file_digest(find_vectors(Path(vectors), setup.data))
     key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:16]
     place = setup.networks / f"{task}-{key}"
     if not place.exists():
@@ -127,6 +131,11 @@ def _content(corpus: Corpus[Any]) -> str:
     """Digest all splits, since a run has metrics on test as well, and the labels, which name its outputs."""
     record = CorpusChecksums.of(corpus, {}).to_record()
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_metrics(run: Run) -> dict[str, float]:
