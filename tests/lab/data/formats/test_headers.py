@@ -192,6 +192,16 @@ def test_the_numbers_that_pandas_writes_for_names_are_no_example(tmp_path, label
         assert texts(other) == {"7", *(long(n) for n in range(30))}
 
 
+@pytest.mark.parametrize("name", ["{n}", "id{n}", "a b{n}"])
+@pytest.mark.parametrize("labels", [("bad", "good"), ("0", "1")])
+def test_the_numbers_that_pandas_writes_for_names_stand_above_rows_with_any_names(tmp_path, name, labels):
+    rows = "".join(f"{name.format(n=n)},{long(n)},{labels[n % 2]}\n" for n in range(30))
+    corpus = read_files(Classification, [save(tmp_path, "a.csv", f",0,1\n{rows}")])
+    assert texts(corpus) == {long(n) for n in range(30)}
+    other = read_files(Classification, [save(tmp_path, "b.csv", f",7,1\n{rows}")])  # the control
+    assert texts(other) == {"7", *(long(n) for n in range(30))}
+
+
 @pytest.mark.parametrize("rest", ["", ",1"])
 def test_a_first_row_without_a_text_is_no_header_of_numbers(tmp_path, rest):
     body = "".join(f"{long(n)},{n % 2}{rest and f',{n % 3}'}\n" for n in range(30))

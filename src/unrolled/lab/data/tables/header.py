@@ -51,7 +51,8 @@ def judge_first(
         return FirstLine.HEADER
     below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
     valued = [share(column, is_value) > 0.9 for column in below]
-    counted = not names[0] and valued[:1] == [True]  # a text may be missing as well
+    # rows may be counted, or have names; above values alone, the empty field may be that of a missing text
+    counted = not names[0] and (valued[:1] == [True] or not all(valued[1:]))
     if names[counted:] == [str(place) for place in range(len(names) - counted)] and not all(valued):
         return FirstLine.GUESSED
     if not below or _is_row(first, below, valued):
