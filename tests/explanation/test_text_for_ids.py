@@ -32,7 +32,14 @@ CALLS = {
     "explain_batch": lambda *args: unrolled.explain_batch(Classifier(), *args, target=0),
     "check": lambda *args: unrolled.check(Classifier(), *args),
 }
-TEXTS = ["not good", ["not", "good"], [["not", "good"]], ("not", "good"), np.array([["not", "good"]])]
+TEXTS = [
+    "not good",
+    ["not", "good"],
+    [["not", "good"]],
+    ("not", "good"),
+    np.array([["not", "good"]]),
+    np.str_("not good"),
+]
 
 
 @pytest.mark.parametrize("name", CALLS)

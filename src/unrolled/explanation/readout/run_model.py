@@ -35,8 +35,8 @@ def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
     return run
 
 
-_ON_TEXT = re.compile(r"\bstr(ing)?\b")
-"""How Python and torch name a text that they cannot read: as a word, and not within "stride" or "distribution"."""
+_ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
+"""How Python, numpy and torch name a text that they cannot read: not within "stride" or "distribution"."""
 
 
 @contextmanager
