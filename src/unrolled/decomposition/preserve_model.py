@@ -17,6 +17,7 @@ from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
 from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.numbers_from_outside import note_what_modules_keep
+from unrolled.held_forward.other_threads import look_ups_noted
 from unrolled.held_forward.rules.scripted import scripts_as_operations
 from unrolled.held_forward.this_thread import ONE_THREAD, in_this_thread
 
@@ -87,7 +88,7 @@ def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerator
         ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
-    with ONE_THREAD, eval_mode(model), padded_encoders(model), _met_by_operations():
+    with ONE_THREAD, eval_mode(model), padded_encoders(model), _met_by_operations(), look_ups_noted(model):
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         runs = _Runs(weights, state, generators, number)

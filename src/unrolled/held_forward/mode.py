@@ -24,6 +24,7 @@ from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
+from unrolled.held_forward.other_threads import refused_from_other_threads
 from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.python_values import TO_PYTHON
 from unrolled.held_forward.rows import Rows
@@ -135,6 +136,7 @@ class HeldForward(NumbersFromOutside, GivesGivenTensors, ReadsVariables, Follows
         if operation.name.startswith("get "):
             return func(*args)  # what a tensor is: its shape, its type
         refuse_transforms(operation)
+        args, options = refused_from_other_threads(args), refused_from_other_threads(options)
         args, options, given = self._as_met(operation, args, options)
         self.vectors.computed.take_back(given)
         valued = [each for each in given if carries(each)]

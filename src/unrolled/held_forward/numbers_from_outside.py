@@ -4,8 +4,8 @@ A model may keep them as a buffer or an attribute, or close over them: what it m
 ``torch.no_grad``, or the state of the call before.
 
 Autograd numbers the nodes of its graphs, in each thread from 0. So what a function closes over is found if the thread
-of the run made it and it is no leaf; what the modules keep is found always. What another thread made of value in the
-run may have a low number as well, but stands behind a node of the run.
+of the run made it and it is no leaf; what the modules keep is found always. What another thread makes in the run may
+have a low number as well, but is made of a node of the run, or of vectors that it has looked up (``other_threads.py``).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch.overrides import _get_current_function_mode_stack
 from unrolled.held_forward.all_modules import all_buffers, unregistered_tensors
 from unrolled.held_forward.operands import carries, for_each_tensor
 from unrolled.held_forward.operation_mode import OperationMode, object_of
+from unrolled.held_forward.other_threads import is_of_another_thread
 from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["NumbersFromOutside", "note_what_modules_keep"]
@@ -81,12 +82,14 @@ class NumbersFromOutside(OperationMode):
         return node is not None and node._sequence_nr() < self._first_node and not self._is_made_of_the_run(node)
 
     def _is_made_of_the_run(self, node: Node) -> bool:
-        """Whether what a node computes is made of a result of this run."""
+        """Whether what a node computes is made of a result of this run, in this thread or in another one."""
+        if is_of_another_thread(node):
+            return True
         seen, waiting = {node}, [node]
         while waiting:
             for each, _ in waiting.pop().next_functions:
                 if each is not None and each not in seen:
-                    if self._first_node <= each._sequence_nr() < _OF_LEAVES:
+                    if self._first_node <= each._sequence_nr() < _OF_LEAVES or is_of_another_thread(each):
                         return True
                     seen.add(each)
                     waiting.append(each)
