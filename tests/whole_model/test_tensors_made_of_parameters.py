@@ -216,6 +216,20 @@ def test_a_tensor_that_the_run_keeps_carries_value_as_ever() -> None:
     assert not torch.allclose(found.texts["0"], of_numbers.texts["0"])
 
 
+class WithoutHooks(InContainers):
+    """Has a way of its own to be called, in which torch calls no hooks."""
+
+    def __call__(self, *args: Tensor) -> Tensor:
+        return self.forward(*args)
+
+
+@pytest.mark.parametrize("of", [leaf, torch.clone])
+def test_what_a_model_without_hooks_keeps_is_a_number_of_it(of: Of) -> None:
+    found, plain = (unrolled.account(model(WithoutHooks, each), TOKENS, target=1) for each in (of, torch.detach))
+    assert found.closes
+    assert torch.equal(found.texts["0"], plain.texts["0"])  # the control keeps tensors without a graph
+
+
 class KeepsFirst(nn.Module):
     """Keeps its argument before anything else; it may have no parameters."""
 

@@ -47,6 +47,8 @@ class NumbersFromOutside(OperationMode):
         self._model = model
         if first_node is not None:
             self._first_node = first_node
+        with torch._C.DisableTorchFunction():
+            self.note_what_modules_keep()  # of a model whose own __call__ tells no hook that a run begins
 
     def note_what_modules_keep(self) -> None:
         """Note what the modules keep now as made before the run."""
