@@ -147,6 +147,31 @@ def test_a_forward_that_clamps_its_own_weights_is_no_training():
 
 
 @pytest.mark.parametrize("name", ["account", "explain"])
+def test_a_run_that_ends_at_its_network_writes_weights_less_often(name):
+    class Clamped(Reader):
+        def forward(self, tokens):
+            states = self.rnn(self.embed(self.clamp(tokens)))[0]
+            return self.head(self.clamp(states).mean(1))
+
+        def clamp(self, value):
+            with torch.no_grad():
+                self.rnn.weight_hh_l0.clamp_(-0.2, 0.2)
+            return value
+
+    class Grows(Clamped):
+        def clamp(self, value):
+            with torch.no_grad():
+                self.rnn.weight_hh_l0.add_(0.1)
+            return value
+
+    clamped = Clamped().double()
+    clamped(X)
+    assert CALLS[name](clamped).isfinite().all()
+    with pytest.raises(ChangedWeightsError, match="weight_hh_l0"):  # the control
+        CALLS[name](Grows().double())
+
+
+@pytest.mark.parametrize("name", ["account", "explain"])
 def test_a_forward_that_writes_its_weights_is_told_apart_from_a_thread(name):
     class Writes(Reader):
         def forward(self, tokens):

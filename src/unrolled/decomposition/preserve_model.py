@@ -40,16 +40,16 @@ class _Runs:
             note_what_modules_keep()
         self._depth += 1
 
-    def stop(self, *_: object) -> None:
-        """Note that a call of the model ends."""
+    def stop(self, _model: nn.Module, _given: object, found: object) -> None:
+        """Note that a call of the model ends; one that fails gives None."""
         self._depth -= 1
         if not self._depth:
-            self._weights.run_ends()
+            self._weights.run_ends(whole=found is not None)
 
     def end(self) -> None:
         """Note that the run ends, in whatever depth."""
         self._depth = 0
-        self._weights.run_ends()
+        self._weights.run_ends(whole=False)
 
 
 _PRESERVED: list[_Runs] = []

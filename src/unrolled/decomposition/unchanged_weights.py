@@ -37,11 +37,12 @@ class UnchangedWeights:
         self._first = self._counts()
         self._run: list[int] | None = None
         self._by_runs: list[list[int]] = []
+        self._by_stopped: list[list[int]] = []
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Count anew in a copy: torch starts the count of a copied tensor at zero."""
         self.__dict__.update(state)
-        self._first, self._by_runs = self._counts(), []
+        self._first, self._by_runs, self._by_stopped = self._counts(), [], []
 
     def _counts(self) -> list[int]:
         return [weight._version for _, weight in self._weights]
@@ -51,10 +52,11 @@ class UnchangedWeights:
         self.run_ends()
         self._run = self._counts()
 
-    def run_ends(self) -> None:
-        """Note that it ends."""
+    def run_ends(self, whole: bool = True) -> None:
+        """Note that it ends; one that is stopped before may have changed weights less often."""
         if self._run is not None:
-            self._by_runs.append([now - before for now, before in zip(self._counts(), self._run, strict=True)])
+            runs = self._by_runs if whole else self._by_stopped
+            runs.append([now - before for now, before in zip(self._counts(), self._run, strict=True)])
             self._run = None
 
     def check(self) -> None:
@@ -67,8 +69,10 @@ class UnchangedWeights:
         names, by_forward = [], []
         for place, (name, weight) in enumerate(self._weights):
             by_runs = [run[place] for run in self._by_runs]
-            alike = len({count for count in by_runs if count}) <= 1
-            own = alike and sum(by_runs) == weight._version - self._first[place]
+            stopped = [run[place] for run in self._by_stopped]
+            most = max(by_runs or stopped, default=0)
+            alike = len({count for count in by_runs if count}) <= 1 and all(count <= most for count in stopped)
+            own = alike and sum(by_runs) + sum(stopped) == weight._version - self._first[place]
             if not own or not _same(_sample(weight), self._numbers[place]):
                 names.append(name)
                 by_forward.append(own and len(by_runs) > 1 and all(by_runs))
