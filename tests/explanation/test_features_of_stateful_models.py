@@ -44,3 +44,36 @@ def test_features_are_those_of_a_model_that_changes_nothing(expansion: str) -> N
     other = unrolled.explain(model, SERIES, target=1, expansion=expansion).features
     assert other is not None
     assert not torch.allclose(other.scores, plain.features.scores)
+
+
+class CatchesEverything(Differences):
+    """Goes on where its network fails, in whatever way, and notes from where each of its runs starts."""
+
+    def __init__(self, fails: bool) -> None:
+        super().__init__(goes_on=True)
+        self.fails = fails
+
+    def forward(self, series: Tensor) -> Tensor:
+        STARTED.append(bool(self.last.any()))
+        try:
+            return super().forward(series)
+        except BaseException:
+            if not self.fails:
+                raise
+            output: Tensor = self.head(torch.zeros(len(series), 5))
+            return output
+
+
+STARTED: list[bool] = []
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_model_that_catches_everything_starts_each_run_from_one_state(fails: bool) -> None:
+    STARTED.clear()
+    model = CatchesEverything(fails)
+    unrolled.explain(model, SERIES, target=1)
+    assert len(STARTED) > 2
+    assert not any(STARTED)
+    for _ in range(2):
+        model(SERIES)
+    assert STARTED[-1]  # the control: by itself it goes on

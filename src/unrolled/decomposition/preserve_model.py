@@ -42,7 +42,7 @@ class _Runs:
 
     def stop(self, _model: nn.Module, _given: object, found: object) -> None:
         """Note that a call of the model ends; one that fails gives None."""
-        self._depth -= 1
+        self._depth = max(self._depth - 1, 0)  # of a model that catches everything the run has ended before
         if not self._depth:
             self._weights.run_ends(whole=found is not None)
 
