@@ -35,8 +35,8 @@ def judge_first(
 
     A name that the user gave, or of the training, or a usual one settles it. Else the line is a row if it has a number,
     a long field, or a field that occurs again; and a header if numbers stand below its words. What is left is short: a
-    header by guess if the texts below are long. Above numbers, as other programs count rows, a name may be empty. So
-    are ``0,1`` above texts, which pandas writes where columns have no names.
+    header by guess if the texts below are long. Above numbers, as other programs count rows, a name may be empty.
+    ``0,1`` above texts, which pandas writes where columns have no names, are a header by guess too.
     """
     names = [field.strip().lower() for field in first]
     if not reading.header:
