@@ -1,4 +1,4 @@
-"""A part of a model that another thread computes in a run is refused, and is no number of the model."""
+"""An account refuses a model in which another thread computes a part: the part depends on the tokens."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from toy_tasks import DATA, classify, told
+from stopped_runs import SETTINGS
+from toy_tasks import DATA, carry, classify, stream, told
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -26,3 +27,14 @@ def settings():
 def trained(task, corpus, settings, tmp_path_factory):
     """A run that nobody changes."""
     return train(task, corpus, settings, tmp_path_factory.mktemp("deep") / "er" / "run", data=DATA)
+
+
+@pytest.fixture(scope="session")
+def text():
+    return stream()
+
+
+@pytest.fixture(scope="session")
+def whole(text, tmp_path_factory):
+    """A training of ``carry`` that was never stopped."""
+    return train(carry(), text, SETTINGS, tmp_path_factory.mktemp("whole") / "run", data=DATA)
