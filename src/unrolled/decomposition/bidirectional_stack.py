@@ -152,11 +152,9 @@ def entering_covectors(
                 covectors = read.clone()
             if spent is not None:
                 cell.hidden(covectors).add_(spent)
-            first = sweep_back(operator, covectors.transpose(0, 1))
-            if level:
-                by_input = operator.apply_transpose(covectors)[1]
-                if by_input is not None:
-                    below = below + stack.layout.turn(by_input, way, axis=1)
+            first, by_input = sweep_back(operator, covectors.transpose(0, 1), with_inputs=level > 0)
+            if by_input is not None:
+                below = below + stack.layout.turn(by_input.transpose(0, 1), way, axis=1)
             if spent is not None:  # all but g of this layer went up
                 cell.hidden(covectors).sub_(spent)
             yield EnteringCovectors(level, way, covectors, first)

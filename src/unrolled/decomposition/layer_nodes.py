@@ -53,9 +53,8 @@ class _SweptBack(torch.autograd.Function):
     def forward(ctx: Any, gradient: Tensor, operator: Operator, moves: bool) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the covectors of G, s_0 and Δu; None for Δu where there is none, or where it adds nothing."""
         ctx.operator, covectors = operator, gradient.contiguous().clone()
-        first = sweep_back(operator, covectors)
-        by_input = operator.apply_transpose(covectors[None], with_inputs=True)[1] if moves else None
-        return covectors, first, None if by_input is None else by_input[0]
+        first, by_input = sweep_back(operator, covectors, with_inputs=moves)
+        return covectors, first, by_input
 
     @staticmethod
     def backward(ctx: Any, own: Tensor, start: Tensor, moved: Tensor | None) -> tuple[Tensor | None, ...]:

@@ -137,14 +137,12 @@ def adjoint_sweep(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Te
         (part, g), operator, layer = (each[index] for each in parts), sequence.operators[index], sequence.layers[index]
         if spent is not None:
             layer.cell.hidden(part).add_(spent)
-        first = sweep_back(operator, part)
+        first, at_inputs = sweep_back(operator, part, with_inputs=index > 0)
         starts += torch.einsum("tcbs,tbs->tcb", part, g)
         initial += (first * layer.initial).sum(dim=-1)
         if spent is not None:
             starts -= torch.einsum("tcbf,tbf->tcb", spent, layer.cell.hidden(g))
-        if index:
-            at_inputs = operator.apply_transpose(part.transpose(0, 1))[1]
-            spent = None if at_inputs is None else at_inputs.transpose(0, 1)
+        spent = at_inputs
     return starts, initial
 
 

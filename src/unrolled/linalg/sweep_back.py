@@ -11,28 +11,43 @@ from unrolled.linalg.structured import Structured, block, used_products
 __all__ = ["sweep_back"]
 
 
-def sweep_back(operator: Operator, covectors: Tensor) -> Tensor:
+def sweep_back(operator: Operator, covectors: Tensor, with_inputs: bool = False) -> tuple[Tensor, Tensor | None]:
     """Add to the covector of every step what the later steps bring back.
 
     Args:
-        operator: A of all steps.
+        operator: A and C of all steps.
         covectors: u_t before the sweep, shape (time, …, batch, state); changed in place.
+        with_inputs: Whether to compute the second result.
 
     Returns:
-        The covector of the initial state, A_1ᵀ u_1, shape (…, batch, state).
+        The covector of the initial state, A_1ᵀ u_1, shape (…, batch, state), and those of the input, C_tᵀ u_t of the
+        u_t after the sweep, shape (time, …, batch, input). The second is None if it was not asked for, or if C is zero.
     """
     # one more place in front, so that the first step is no special case
     initial = torch.zeros_like(covectors[0])
     places = [initial, *covectors.unbind()]
     if isinstance(operator, Structured):
         _sweep_structured(operator, places)
-    else:
-        workspace = Workspace()
-        for t in reversed(range(len(covectors))):
-            block = places[t + 1].reshape(-1, *covectors.shape[-2:])
-            image, _ = operator.at(t).apply_transpose(block, with_inputs=False, workspace=workspace)
-            places[t].add_(image.view_as(places[t]))
-    return initial
+        if not with_inputs:
+            return initial, None
+        # a product of all steps at once is faster than one a step
+        columns = covectors.reshape(len(covectors), -1, *covectors.shape[-2:])
+        by_input = operator.apply_transpose(columns.transpose(0, 1))[1]
+        return initial, None if by_input is None else _as_given(by_input.transpose(0, 1), covectors)
+    by_inputs: list[Tensor | None] = []
+    workspace = Workspace()
+    for t in reversed(range(len(covectors))):
+        block = places[t + 1].reshape(-1, *covectors.shape[-2:])
+        image, by_step = operator.at(t).apply_transpose(block, with_inputs, workspace=workspace)
+        places[t].add_(image.view_as(places[t]))
+        by_inputs.append(by_step)
+    of_steps = [each for each in reversed(by_inputs) if each is not None]
+    return initial, _as_given(torch.stack(of_steps), covectors) if of_steps else None
+
+
+def _as_given(by_input: Tensor, covectors: Tensor) -> Tensor:
+    """Give covectors of the input, shape (time, columns, batch, input), the leading axes of those of the state."""
+    return by_input.reshape(*covectors.shape[:-1], by_input.shape[-1])
 
 
 def _sweep_structured(operator: Structured, places: list[Tensor]) -> None:

@@ -120,9 +120,9 @@ def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tenso
         if by_input is not None:
             cell.hidden(beyond).add_(by_input)
         states = reads[index] + beyond
-        starts.append(sweep_back(operator, states))
-        found = operator.apply_transpose(states[None], with_inputs=True)[1]
-        by_input = states.new_zeros(*states.shape[:2], cell.input_size) if found is None else found[0]
+        first, found = sweep_back(operator, states, with_inputs=True)
+        starts.append(first)
+        by_input = states.new_zeros(*states.shape[:2], cell.input_size) if found is None else found
         of_g.append(states - beyond)
     assert by_input is not None
     return torch.cat(of_g[::-1], dim=-1), torch.cat(starts[::-1], dim=-1), by_input
