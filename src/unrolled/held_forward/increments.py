@@ -149,9 +149,11 @@ class Increments(OperationMode):
 
     def at(self, place: int, value: Any) -> Any:
         """Return the same arguments at the base (0) or the end (1)."""
+        if isinstance(value, Tensor):
+            return value if (point := self.points.get(value)) is None else point[place]
         if isinstance(value, tuple | list):
-            return type(value)(self.at(place, each) for each in value)
-        return self.point(value)[place]
+            return type(value)([self.at(place, each) for each in value])
+        return value
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Apply the rule of one operation."""

@@ -9,7 +9,6 @@ import pytest
 
 from unrolled.lab.papers import EXPERIMENTS
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment
-from unrolled.lab.papers.framework.figure_style import save
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect, run_experiment
 from unrolled.lab.papers.framework.verdict import compare
@@ -21,19 +20,11 @@ QUICK = {"cs577-lecture-5/memorising", "implicit-ngrams/triangle"}
 SMOKE = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NAMES]
 
 
-@pytest.fixture(scope="module")
-def smoked(tmp_path_factory):
-    """Run each experiment once at scale smoke, when it is first asked for."""
-    store = ResultStore(tmp_path_factory.mktemp("results"))
-    seen = {}
-
-    def run(name):
-        if name not in seen:
-            experiment = EXPERIMENTS.get(name)()
-            seen[name] = experiment, run_experiment(experiment, "smoke", store, command="a test")
-        return *seen[name], store
-
-    return run
+@pytest.fixture(scope="module", params=SMOKE)
+def smoked(request, tmp_path_factory):
+    """Run an experiment once at scale smoke; tests with the same one follow each other."""
+    store, experiment = ResultStore(tmp_path_factory.mktemp("results")), EXPERIMENTS.get(request.param)()
+    return experiment, run_experiment(experiment, "smoke", store, command="a test"), store
 
 
 def test_experiments_are_found_by_listing_the_folder():
@@ -120,29 +111,34 @@ def test_the_figures_of_committed_results_can_be_drawn(name):
             assert draw().axes
 
 
-@pytest.mark.parametrize("name", SMOKE)
-def test_a_smoke_run_has_tables_with_rows_and_is_found_again(name, smoked):
-    experiment, results, store = smoked(name)
+def test_a_smoke_run_has_tables_with_rows_and_is_found_again(smoked):
+    experiment, results, store = smoked
     assert len(results) == len(experiment.trials("smoke"))
     check_report(experiment, results, experiment.report(results, "smoke"))
     found = collect(experiment, "smoke", store)
     assert [each.values for each in found] == [json.loads(json.dumps(each.values)) for each in results]
 
 
-@pytest.mark.parametrize("name", SMOKE)
-def test_figures_of_a_smoke_run_can_be_drawn(name, smoked, tmp_path):
+def test_the_command_prints_the_tables_of_a_smoke_run_and_draws_its_figures_without_running_it_again(
+    smoked, unrolled, tmp_path
+):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
-    experiment, results, _ = smoked(name)
-    for file, draw in experiment.report(results, "smoke").figures.items():
-        png, svg = save(draw, tmp_path, file, svg=True)
-        assert png.read_bytes().startswith(b"\x89PNG")
-        assert "<svg" in svg.read_text()
+    experiment, results, store = smoked
+    before = [each.read_bytes() for each in sorted(store.folder.rglob("*.jsonl"))]
+    assert before
+    folders = ("--results", store.folder, "--figures", tmp_path)
+    done = unrolled("reproduce", experiment.name, "--scale", "smoke", *folders, "--svg")
+    assert done.status == 0, done.err
+    assert "these numbers show that the code runs, and nothing else" in done.out
+    assert [each.read_bytes() for each in sorted(store.folder.rglob("*.jsonl"))] == before
+    for file in experiment.report(results, "smoke").figures:
+        assert (tmp_path / f"{file}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / f"{file}.svg").read_text()
 
 
-@pytest.mark.parametrize("name", SMOKE)
-def test_what_has_been_run_is_reported_though_the_rest_has_not(name, smoked):
+def test_what_has_been_run_is_reported_though_the_rest_has_not(smoked):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
-    experiment, results, _ = smoked(name)
+    experiment, results, _ = smoked
     for some in (results[:1], results[-1:]):
         report = experiment.report(some, "smoke")
         assert any(table.rows for table in report.tables)

@@ -91,7 +91,7 @@ def add(call: IncrementCall) -> Tensor:
 
     begin, end = base(a) + scale * base(b), mode.point(a)[1] + scale * mode.point(b)[1]
     block = scale * b if not call.moves(a) else a if not call.moves(b) else torch.add(a, b, alpha=scale)
-    shape = torch.broadcast_shapes(block.shape, end.shape)
+    shape = end.shape if block.shape == end.shape else torch.broadcast_shapes(block.shape, end.shape)
     fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
     result = mode.follow(fresh, torch.as_tensor(begin, dtype=end.dtype, device=end.device).expand_as(end), end)
     for log, other in ((a, b), (b, a)):
