@@ -19,7 +19,7 @@ from unrolled.explanation.examples import count_examples
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.networks.own_forwards import NoKernelError, has_own_forward
 from unrolled.explanation.plain_run import PlainRun
-from unrolled.explanation.strands.covectors import find_covectors
+from unrolled.explanation.strands.covectors import weights_of_targets
 from unrolled.explanation.strands.lines import find_lines
 from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
@@ -62,7 +62,7 @@ class HeldCalls:
         linear = LinearOutput(self.output, [strand.states for strand in strands], keeps=True)
         _, *sums = weighed_sums(self.output, coarsest)
         gradients = (linear.gradients, *map(linear.differentiate, sums))  # the first are those of the plain sum
-        passes = [find_covectors(strands, each).weights for each in gradients]
+        passes = weights_of_targets(strands, gradients)
         return [
             example_of_sequence(
                 [[weights[strand] for strand in line.strands] for weights in passes],

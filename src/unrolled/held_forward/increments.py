@@ -25,7 +25,7 @@ from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.held_operations import HELD
-from unrolled.held_forward.operands import operands, without_flags
+from unrolled.held_forward.operands import operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
@@ -165,8 +165,6 @@ class Increments(OperationMode):
         if self.is_differentiated and not torch.is_grad_enabled():
             with torch.inference_mode(False), torch.enable_grad():
                 return self.run_operation(func, args, options)
-        if torch.is_grad_enabled():
-            args, options = without_flags(args), without_flags(options)
         name = operation.name
         if name.startswith("get "):
             return getattr(self.point(args[0])[1], name[4:])

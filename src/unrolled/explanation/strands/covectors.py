@@ -20,7 +20,7 @@ from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.recorded_maps import image, pull_back
 from unrolled.linalg.sweep_back import sweep_back
 
-__all__ = ["Covectors", "find_covectors", "own_start"]
+__all__ = ["Covectors", "find_covectors", "own_start", "weights_of_targets"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,6 @@ class Covectors:
     """How it reads what each step adds, g, shape (time, batch, state); of the strands that were swept."""
 
 
-@without_grad_and_autocast()
 def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], whole: bool = False) -> Covectors:
     """Carry the target's gradient by the strands' states back through all strands.
 
@@ -44,11 +43,35 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
         direct: The gradient of the target by each strand's leaf, where no other strand lies between.
         whole: Whether to sweep every strand, and not only those that others lead back to.
     """
-    weights = {s: torch.zeros_like(s.states) if g is None else g.clone() for s, g in zip(strands, direct, strict=True)}
-    within = {s: torch.zeros_like(s.states) for s in strands}  # by the chain
-    above = {s: torch.zeros_like(s.states) for s in strands}  # by the stack
-    through_line = {s: torch.zeros_like(s.states) for s in strands}  # by where the lines of levels above begin
-    beside = {s: torch.zeros_like(s.start) for s in strands}  # by the chain, past the strand
+    found = _carry_back(strands, [direct], whole)
+    return Covectors(*({s: each[0] for s, each in of.items()} for of in (found.weights, found.starts, found.entering)))
+
+
+def weights_of_targets(
+    strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | None]]
+) -> list[Mapping[Strand, Tensor]]:
+    """Find how each of several targets reads every strand, w_t, in one pass over the strands."""
+    found = _carry_back(strands, direct, whole=False).weights
+    return [{strand: each[target] for strand, each in found.items()} for target in range(len(direct))]
+
+
+@without_grad_and_autocast()
+def _carry_back(strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | None]], whole: bool) -> Covectors:
+    """Carry the gradients of several targets back; all results have an axis of targets in front."""
+    count = len(direct)
+
+    def nothing(like: Tensor) -> Tensor:
+        return like.new_zeros(count, *like.shape)
+
+    weights = {strand: nothing(strand.states) for strand in strands}
+    for target, gradients in enumerate(direct):
+        for strand, gradient in zip(strands, gradients, strict=True):
+            if gradient is not None:
+                weights[strand][target] = gradient
+    within = {s: nothing(s.states) for s in strands}  # by the chain
+    above = {s: nothing(s.states) for s in strands}  # by the stack
+    through_line = {s: nothing(s.states) for s in strands}  # by where the lines of levels above begin
+    beside = {s: nothing(s.start) for s in strands}  # by the chain, past the strand
     starts: dict[Strand, Tensor] = {}
     entering: dict[Strand, Tensor] = {}
     swept: dict[Strand, tuple[Tensor, Tensor]] = {}  # by the stack of both directions
@@ -68,36 +91,41 @@ def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], w
         entering[strand] = of_g
         if strand.alone is not None:
             leaf, g = strand.alone
-            (at_line,) = pull_back(g, [leaf], of_g + through_line[strand])
-            if at_line is not None:
-                levels = [lower for lower, _ in strand.below]
-                _add(weights, strand.inputs, [s for s in earlier if s not in levels], at_line)
-                for lower, link in strand.below:
-                    through_line[lower] += link.apply_transpose(at_line)
+            levels = [lower for lower, _ in strand.below]
+            others = [s for s in earlier if s not in levels]
+            for target, of_line in enumerate(of_g + through_line[strand]):
+                (at_line,) = pull_back(g, [leaf], of_line)
+                if at_line is not None:
+                    _add(weights, target, strand.inputs, others, at_line)
+                    for lower, link in strand.below:
+                        through_line[lower][target] += link.apply_transpose(at_line)
         for lower, link in strand.below:
             assert at_inputs is not None
             above[lower] += link.apply_transpose(at_inputs)
         if starts_matter:
             starts[strand] = at_start
             followed = {s for s, _, _ in strand.continued}
-            apart = (
+            apart = [
                 s for s in earlier if (s not in followed if strand.bypass is None else s.chain is not strand.chain)
-            )
-            _add(weights, strand.start, list(apart), at_start)
+            ]
+            for target, each in enumerate(at_start):
+                _add(weights, target, strand.start, apart, each)
         of_chain = at_start + beside[strand]
         passed = of_chain if strand.join is None else strand.join.apply_transpose(of_chain)
         for before, theirs, mine in strand.continued:
-            within[before][before.lengths[theirs] - 1, theirs] += passed[mine]
+            within[before][:, before.lengths[theirs] - 1, theirs] += passed[:, mine]
             if strand.bypass is not None:
-                beside[before][theirs] += (strand.bypass * of_chain)[mine]
+                beside[before][:, theirs] += (strand.bypass * of_chain)[:, mine]
     return Covectors(weights, starts, entering)
 
 
-def _add(weights: dict[Strand, Tensor], result: Tensor, strands: Sequence[Strand], covector: Tensor) -> None:
+def _add(
+    weights: dict[Strand, Tensor], target: int, result: Tensor, strands: Sequence[Strand], covector: Tensor
+) -> None:
     """Add what a covector of a result makes of the states that the result reads."""
     for strand, gradient in zip(strands, pull_back(result, [s.states for s in strands], covector), strict=True):
         if gradient is not None:
-            weights[strand] += gradient
+            weights[strand][target] += gradient
 
 
 def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -105,11 +133,12 @@ def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tenso
 
     Args:
         sequence: The call's layers.
-        read: Covectors of the states, shape (time, batch, state).
+        read: Covectors of the states, shape (targets, time, batch, state).
         above: Those of the levels above, which do not read g.
 
     Returns:
-        Covectors of g, (time, batch, state), of the initial state, (batch, state), and of the input's displacement.
+        Covectors of g, (targets, time, batch, state), of the initial state, (targets, batch, state), and of the input's
+        displacement.
     """
     reads, extra = list(read.split(sequence.sizes, dim=-1)), list(above.split(sequence.sizes, dim=-1))
     of_g, starts = [], []
@@ -120,9 +149,9 @@ def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tenso
         if by_input is not None:
             cell.hidden(beyond).add_(by_input)
         states = reads[index] + beyond
-        first, found = sweep_back(operator, states, with_inputs=True)
+        first, found = sweep_back(operator, states.transpose(0, 1), with_inputs=True)
         starts.append(first)
-        by_input = states.new_zeros(*states.shape[:2], cell.input_size) if found is None else found
+        by_input = states.new_zeros(*states.shape[:-1], cell.input_size) if found is None else found.transpose(0, 1)
         of_g.append(states - beyond)
     assert by_input is not None
     return torch.cat(of_g[::-1], dim=-1), torch.cat(starts[::-1], dim=-1), by_input
@@ -133,20 +162,22 @@ def _sweep_stack(stack: BidirectionalStack, reads: Sequence[Tensor]) -> list[tup
 
     Args:
         stack: The call's layers.
-        reads: Covectors of the states of each direction, shape (time, batch, state of all layers), as it reads.
+        reads: Covectors of the states of each direction, shape (targets, time, batch, state of all layers), as it
+            reads.
 
     Returns:
-        For each direction covectors of g, (time, batch, state), and of the initial state, (batch, state).
+        For each direction covectors of g, (targets, time, batch, state), and of the initial state, (targets, batch,
+        state).
     """
     sizes = [level[0].g.shape[-1] for level in stack.levels]
-    by_way = [stack.layout.turn(each, way)[None] for way, each in enumerate(reads)]
+    by_way = [stack.layout.turn(each, way, axis=1) for way, each in enumerate(reads)]
     readout = [list(level) for level in zip(*(each.split(sizes, dim=-1) for each in by_way), strict=True)]
     found = {(each.level, each.way): each for each in entering_covectors(stack, readout)}
     levels = range(len(sizes))
     return [
         (
-            torch.cat([found[level, way].of_g[0] for level in levels], dim=-1),
-            torch.cat([found[level, way].of_start[0] for level in levels], dim=-1),
+            torch.cat([found[level, way].of_g for level in levels], dim=-1),
+            torch.cat([found[level, way].of_start for level in levels], dim=-1),
         )
         for way in range(len(reads))
     ]
