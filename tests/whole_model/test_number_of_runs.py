@@ -158,3 +158,41 @@ def test_a_network_that_is_called_in_turn_with_another_has_its_own_record():
     assert float((found.remainder / found.movement).abs().max()) < 1e-12
     counts = events(lambda: unrolled.account(model, tokens, target=1))
     assert counts["aten::gru"] == 2
+
+
+class Step(nn.Module):
+    """A gated step as a user writes it."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.content = nn.Linear(5, 3), nn.Linear(5, 3)
+
+    def forward(self, x, h):
+        z = torch.sigmoid(self.gate(torch.cat([x, h], dim=-1)))
+        return z * h + (1 - z) * torch.tanh(self.content(torch.cat([x, h], dim=-1)))
+
+
+class Loop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.step, self.head = Step(), nn.Linear(3, 2)
+
+    def forward(self, xs):
+        h = xs.new_zeros(len(xs), 3)
+        for x in xs.unbind(1):
+            h = self.step(x, h)
+        return self.head(h)
+
+
+def test_an_explanation_runs_a_step_of_ones_own_as_often_for_many_examples_as_for_few():
+    model, counts = Loop().double().eval(), []
+    for batch in (2, 32):
+        runs = []
+        handle = model.step.register_forward_hook(lambda *_, runs=runs: runs.append(None))
+        found = unrolled.explain_batch(model, torch.randn(batch, 4, 2, dtype=torch.float64), target=1)
+        handle.remove()
+        assert len(found) == batch
+        assert all(each.closes for each in found)
+        counts.append(len(runs))
+    assert counts[0] == counts[1] > 0
