@@ -232,6 +232,26 @@ def test_a_text_of_many_tokens_and_one_of_zeros():
         assert "= output" in to_text(shown)
 
 
+@pytest.mark.parametrize("number", [300, 3000, 12_000])
+def test_no_bar_falls_between_two_pixels(number):
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from unrolled.report.account_figure import account_figure
+
+    values = tuple(10.0 if k % (number // 29) == 7 else 0.01 for k in range(number))
+    figure = account_figure(view(groups=(Group("tokens", tuple(map(str, range(number))), values),)))
+    (axes,) = figure.axes
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3]
+    column = int(axes.transData.transform((9.0, 0.0))[0])
+    drawn = (pixels[:, column] < 250).any(axis=-1)
+    bars = int((np.diff(drawn.astype(int)) == 1).sum())
+    assert bars == sum(value == 10.0 for value in values)
+
+
 def test_many_biases_are_summed_up():
     named = {f"layer.{k}.bias": float(k) for k in range(40)}
     shown = view(biases=named)

@@ -25,6 +25,8 @@ _LABELLED = 60
 """Up to this many bars of a group, every one has a label and a number."""
 _LINE = 0.24
 """Inches of one bar of such a group; the bars of a longer one are narrower."""
+_NARROW = 1 / 72
+"""Inches: lower bars are lines of this width."""
 
 
 def account_figure(view: AccountView, limit: float | None = None) -> Figure:
@@ -65,17 +67,26 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
 
 def _draw_bars(axes: Axes, rows: Sequence[_Row], ends: float) -> None:
     """Draw the bars, with room beside them for their numbers."""
+    from matplotlib.collections import LineCollection
     from matplotlib.ticker import MaxNLocator
 
     bars = [(row.place, row.value, 0.78 * row.line) for row in rows if row.value is not None]
-    places, values, heights = zip(*bars, strict=True) if bars else ((), (), ())
+    high, narrow = ([bar for bar in bars if (bar[2] < _NARROW) == is_narrow] for is_narrow in (False, True))
+    places, values, heights = zip(*high, strict=True) if high else ((), (), ())
     axes.barh(places, values, heights, color=[colour(value, ends) for value in values], edgecolor="none")
+    # of rectangles as narrow as these most would fall between two pixels; lines have a width of their own
+    narrow.sort(key=lambda bar: abs(bar[1]))  # the largest are drawn over the others
+    lines = [((0.0, place), (value, place)) for place, value, _ in narrow]
+    axes.add_collection(
+        LineCollection(lines, colors=[colour(value, ends) for _, value, _ in narrow], linewidths=72 * _NARROW),
+        autolim=False,
+    )
     axes.axvline(0, color=SOFT, linewidth=0.6)
     axes.spines[:].set_visible(False)
     axes.tick_params(axis="x", length=2, labelsize=7.5, color=SOFT, labelcolor=SOFT)
     axes.xaxis.set_major_locator(MaxNLocator(7, symmetric=True))
     axes.set_xlabel("contribution to the output", fontsize=8, color=SOFT)
-    least, most = min((0.0, *values)), max((0.0, *values))
+    least, most = (of(0.0, *(value for _, value, _ in bars)) for of in (min, max))
     room = 0.12 * ((most - least) or ends)
     axes.set_xlim(least - room, most + room)
 
