@@ -15,7 +15,8 @@ import unrolled
 from reference import affine, ngrams, run, stack_step
 from toy_networks import LENGTHS, B, D, E, T, build, initial
 from unrolled.cells import CELLS
-from unrolled.decomposition.sweeps import forward_sweep
+from unrolled.decomposition import affine_sequence
+from unrolled.decomposition.sweeps import forward_sweep, ngrams_by_length
 from unrolled.errors import ChangedWeightsError
 
 
@@ -50,7 +51,9 @@ def test_initial_state_is_an_entry_of_its_own(kind):
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 @pytest.mark.parametrize("order", [1, 2, 4, 10**12])
-def test_a_window_loses_nothing(kind, order):
+@pytest.mark.parametrize("at_once", [affine_sequence.AT_ONCE, 2])
+def test_a_window_loses_nothing(kind, order, at_once, monkeypatch):
+    monkeypatch.setattr(affine_sequence, "AT_ONCE", at_once)
     rnn = build(kind, {}, {"bidirectional": True}, batch_first=True)
     x, state = torch.randn(B, T, E).double(), initial(rnn, torch.float64)
     whole = unrolled.decompose(rnn, x, LENGTHS, state, expansion="operating")
@@ -178,12 +181,22 @@ def test_terms_that_have_died_away_are_let_go_and_not_missed(kind):
     x, weight = torch.randn(1, 300, E), torch.randn(2, D)
     found = unrolled.decompose(rnn, x, expansion="operating")
     assert [block.first for block in forward_sweep(found.sequences[0][0])][-1] > 100
-    judge = unrolled.decompose(copy.deepcopy(rnn).double(), x.double(), expansion="operating")
+    of_judge = copy.deepcopy(rnn).double()
+    judge = unrolled.decompose(of_judge, x.double(), expansion="operating")
     for d in (0, 1):
         torch.testing.assert_close(
             found.scores(weight, d).double(), judge.scores(weight.double(), d), rtol=1e-4, atol=1e-6
         )
         torch.testing.assert_close(found.vectors(d).sum(2).double(), judge.states(d), rtol=1e-4, atol=1e-6)
+    few, window = [len([*ngrams_by_length(each.sequences[0][0], 250)]) for each in (found, judge)]
+    assert few < window < 250
+    part = unrolled.decompose(rnn, x, expansion="operating", max_order=250).scores(weight)
+    torch.testing.assert_close(
+        part.double(),
+        unrolled.decompose(of_judge, x.double(), expansion="operating", max_order=250).scores(weight.double()),
+        rtol=1e-4,
+        atol=1e-6,
+    )
 
 
 def test_the_residual_tells_of_terms_that_outgrow_their_sum():

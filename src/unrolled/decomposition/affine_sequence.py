@@ -20,6 +20,9 @@ from unrolled.linalg.operators import Operator, Workspace
 
 __all__ = ["AffineSequence", "expand_layers"]
 
+AT_ONCE = 1024
+"""Steps that are computed at once: enough for one product to be fast, and few for its intermediate results."""
+
 
 @dataclass(frozen=True)
 class AffineSequence:
@@ -49,15 +52,27 @@ class AffineSequence:
         total = sum(self.sizes)
         return slice(total - self.layers[-1].cell.output_size, total)
 
-    def apply(self, time: int, block: Tensor, out: Tensor, workspace: Workspace, below: Tensor | None = None) -> Tensor:
+    def apply(
+        self, time: int | slice, block: Tensor, out: Tensor, workspace: Workspace, below: Tensor | None = None
+    ) -> Tensor:
         """Compute A_t V for V of shape (columns, batch, state) into ``out``, which must not overlap with V.
 
+        For several steps each has a vector of its own, (steps, batch, state).
         ``below`` are increments of the lowest layer's input, shape (columns, batch, input); None for none.
         """
         parts = zip(block.split(self.sizes, dim=-1), out.split(self.sizes, dim=-1), strict=True)
         for layer, operator, (part, image) in zip(self.layers, self.operators, parts, strict=True):
             operator.at(time).apply(part, below, out=image, workspace=workspace)
             below = layer.cell.hidden(image)
+        return out
+
+    def apply_from(self, first: int, block: Tensor) -> Tensor:
+        """Compute A_t v_t for each step from one on, shape (steps, batch, state)."""
+        out, workspace = torch.empty_like(block), Workspace()
+        for begin in range(0, len(block), AT_ONCE):
+            part = block[begin : begin + AT_ONCE]
+            steps = slice(first + begin, first + begin + len(part))
+            self.apply(steps, part, out[begin : begin + AT_ONCE], workspace)
         return out
 
     def apply_transpose(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:

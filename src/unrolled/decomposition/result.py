@@ -13,7 +13,7 @@ from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.arguments import checked_direction, checked_weight
 from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
-from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep, running_sum, scores
+from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep, ngrams_by_length, running_sum, scores
 from unrolled.expansions.base import Expansion
 from unrolled.linalg.quadrature import relative_error
 
@@ -167,25 +167,28 @@ class Decomposition:
         own = self.opened.outputs[self._check(direction)]
         return checked_weight(weight, own.shape[-1], own)
 
-    def _blocks(self, direction: int) -> Iterator[tuple[AffineSequence, TermBlock]]:
-        for sequence in self._members(direction):
-            for block in forward_sweep(sequence, self.max_order):
-                yield sequence, block
+    def _terms(self, sequence: AffineSequence) -> Iterator[tuple[tuple[int | slice, ...], Tensor]]:
+        """Compute all terms, with their places in (batch, end, start, …); a window counts lengths from the back."""
+        if self.max_order is None:
+            for block in forward_sweep(sequence):
+                yield (slice(None), block.time, slice(block.first, block.time + 1)), block.terms
+        else:
+            for before, terms in enumerate(ngrams_by_length(sequence, self.max_order)):
+                yield (slice(None), slice(before, None), self.max_order - 1 - before), terms
 
     @without_grad_and_autocast()
     def _collect(self, direction: int, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """Fill (batch, end, start, …) with ``read`` of each block's hidden part."""
+        """Fill (batch, end, start, …) with ``read`` of the terms' hidden parts."""
         members = self._members(direction)
         time, batch, _ = members[0].g.shape
         columns = time if self.max_order is None else self.max_order
         result: Tensor | None = None
-        for sequence, block in self._blocks(direction):
-            values = read(block.terms[..., sequence.hidden]).transpose(0, 1)
-            if result is None:
-                result = values.new_zeros(batch, time, columns, values.shape[-1])
-            # the full triangle counts starts from the front, a window counts orders from the back
-            stop = block.time + 1 if self.max_order is None else columns
-            result[:, block.time, stop - values.shape[1] : stop].add_(values, alpha=1 / len(members))
+        for sequence in members:
+            for places, terms in self._terms(sequence):
+                values = read(terms[..., sequence.hidden]).transpose(0, 1)
+                if result is None:
+                    result = values.new_zeros(batch, time, columns, values.shape[-1])
+                result[places].add_(values, alpha=1 / len(members))
         assert result is not None
         return self._to_tokens(result, direction, (1, 2) if self.max_order is None else (1,))
 
@@ -194,8 +197,9 @@ class Decomposition:
         members = self._members(direction)
         time, batch, _ = members[0].g.shape
         total = members[0].g.new_zeros(batch, time, members[0].layers[-1].cell.output_size)
-        for sequence, block in self._blocks(direction):
-            total[:, block.time] += read(block)[..., sequence.hidden] / len(members)
+        for sequence in members:
+            for block in forward_sweep(sequence, self.max_order):
+                total[:, block.time] += read(block)[..., sequence.hidden] / len(members)
         return self._to_tokens(total, direction, (1,))
 
     def _to_tokens(self, values: Tensor, direction: int, axes: tuple[int, ...]) -> Tensor:

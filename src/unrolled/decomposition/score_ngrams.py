@@ -16,10 +16,10 @@ from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_weight import score_weight
 from unrolled.decomposition.sweep_progress import count_steps
-from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep
+from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep, ngrams_by_length, running_sum
 from unrolled.linalg.quadrature import relative_error
 
-__all__ = ["NGramScores", "score_each", "scored_blocks"]
+__all__ = ["NGramScores", "score_each", "scored_blocks", "scored_lengths"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,24 @@ def scored_blocks(
         yield block, of_score, of_weight
 
 
+def scored_lengths(sequence: AffineSequence, weights: Tensor, longest: int) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Multiply the n-grams of each length with the weight of the scores and with that of the step where they end.
+
+    Args:
+        sequence: The recurrence.
+        weights: As in :func:`scored_blocks`.
+        longest: Length of the longest n-gram.
+
+    Yields:
+        The length, and both products in float64, shape (readouts, batch, time - length + 1), by the step.
+    """
+    strongest = score_weight(weights)
+    for before, terms in enumerate(count_steps(ngrams_by_length(sequence, longest))):
+        of_score = torch.einsum("tbs,mbs->mbt", terms, strongest)
+        of_weight = torch.einsum("tbs,tmbs->mbt", terms, weights[before:])
+        yield before + 1, of_score.double(), of_weight.double()
+
+
 @without_grad_and_autocast()
 def score_each(
     opened: OpenedNetwork,
@@ -77,10 +95,11 @@ def score_each(
     """
     lengths = opened.lengths
     time, batch = opened.outputs[0].shape[:2]
-    windowed = longest is not None and longest < time
+    if longest is not None and longest >= time:
+        longest = None
     inside = opened.layout.inside
     count = len(readouts)
-    held = min(time, longest) if longest is not None else time
+    held = time if longest is None else longest
     scores = torch.zeros(count, batch, len(sequences), time, held, dtype=torch.float64, device=lengths.device)
     contributions = torch.zeros_like(scores)
     tokens = scores.new_zeros(count, batch, time)
@@ -93,23 +112,30 @@ def score_each(
         error = torch.zeros_like(own)
         share = 1 / len(members)
         for sequence in members:
-            if windowed:
-                entering = adjoint_sweep(sequence, weight)[0]  # (time, readouts, batch)
+            if longest is None:
+                total = torch.zeros_like(sequence.g)
+                for block, of_score, of_weight in scored_blocks(sequence, weight, None):
+                    t = block.time
+                    put_terms(scores[:, :, d], t, share * of_score)
+                    put_terms(contributions[:, :, d], t, share * of_weight)
+                    initial += share * (weight[t] * block.initial).sum(dim=-1).double()
+                    total[t] = block.terms.sum(dim=0) + block.initial
+            else:
+                total = running_sum(sequence)
+                entering, of_start = adjoint_sweep(sequence, weight)  # (time, readouts, batch), (readouts, batch)
                 entering = opened.layout.turn(entering[..., None], d)[..., 0]
                 tokens += share * entering.permute(1, 2, 0).double()
-            for block, of_score, of_weight in scored_blocks(sequence, weight, longest):
-                t = block.time
-                put_terms(scores[:, :, d], t, share * of_score)
-                put_terms(contributions[:, :, d], t, share * of_weight)
-                initial += share * (weight[t] * block.initial).sum(dim=-1).double()
-                total = block.terms.sum(dim=0) + block.initial + block.older
-                error[t] += share * (total[..., sequence.hidden] - own[t])
+                initial += share * of_start.double()
+                for length, of_score, of_weight in scored_lengths(sequence, weight, longest):
+                    scores[:, :, d, length - 1 :, length - 1] += share * of_score
+                    contributions[:, :, d, length - 1 :, length - 1] += share * of_weight
+            error += share * (total[..., sequence.hidden] - own)
         relative = relative_error(error, own)
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
     for band in (scores, contributions):
         _to_token_order(band, lengths)
         band.mul_(inside.T[:, None, :, None])
-    tokens = torch.where(inside.T, tokens if windowed else by_entered(contributions), 0.0)
+    tokens = torch.where(inside.T, by_entered(contributions) if longest is None else tokens, 0.0)
     return [
         NGramScores(scores[k].cpu(), contributions[k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual.cpu(), longest)
         for k in range(count)

@@ -27,7 +27,7 @@ from unrolled.linalg.operators import Workspace
 from unrolled.linalg.sweep_back import sweep_back
 from unrolled.linalg.sweep_forward import sweep_forward
 
-__all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "running_sum", "scores"]
+__all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "ngrams_by_length", "running_sum", "scores"]
 
 # Steps between two checks for negligible terms.
 CHECK_EVERY = 16
@@ -100,6 +100,28 @@ def forward_sweep(sequence: AffineSequence | ComposedSequence, window: int | Non
             lines[head : head + count],
             t + 1 - count,
         )
+
+
+def ngrams_by_length(sequence: AffineSequence, longest: int) -> Iterator[Tensor]:
+    """Compute the n-grams of one token, of two, … up to a length: v_{i:t} = A_t v_{i:t-1}, for all t at once.
+
+    Of few lengths this takes as many products as there are lengths, and :func:`forward_sweep` one for each step.
+
+    Yields:
+        The n-grams of k tokens, shape (time - k + 1, batch, state); the first one ends at step k - 1. Where all longer
+        ones are negligible, none follow.
+    """
+    terms = sequence.g
+    scale, longest = float(terms.abs().max()), min(longest, len(terms))
+    yield terms
+    for length in range(2, longest + 1):
+        terms = sequence.apply_from(length - 1, terms[:-1])
+        if length % CHECK_EVERY == 0:
+            gone = _negligible(terms, scale)
+            if bool(gone.all()):
+                return
+            terms[gone] = 0
+        yield terms
 
 
 def running_sum(sequence: AffineSequence, moved: Tensor | None = None) -> Tensor:

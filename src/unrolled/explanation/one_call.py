@@ -187,7 +187,8 @@ def _score(
         failures = [sequence.failure for members in sequences for sequence in members]
         bands = 2 * len(opened.directions) * len(reads)
         most = default_longest(opened.layout.time, bands) if order is None else order
-        with planned_steps(sum(map(len, sequences)) * opened.layout.time):
+        steps = opened.layout.time if most is None else min(most, opened.layout.time)
+        with planned_steps(sum(map(len, sequences)) * steps):
             found = score_each(opened, sequences, [read.weights for read in reads], most)
     return found, convergence_notes(failures)
 

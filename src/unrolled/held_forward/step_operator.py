@@ -76,8 +76,8 @@ class HeldStep(Operator):
     """The state where they end, shape (…, batch, state); they begin at the empty state."""
     share: float | None = None
 
-    def at(self, time: int) -> HeldStep:
-        """Return the operator of one step."""
+    def at(self, time: int | slice) -> HeldStep:
+        """Return the operator of one step, or of several."""
         return replace(self, origin=self.origin[time], inputs=self.inputs[time], state=self.state[time])
 
     def tried(self) -> HeldStep:

@@ -47,8 +47,8 @@ class Operator(ABC):
     """Whether it is a mean that a quadrature took, whose error is more than rounding."""
 
     @abstractmethod
-    def at(self, time: int) -> Operator:
-        """Return the operator of one step."""
+    def at(self, time: int | slice) -> Operator:
+        """Return the operator of one step, or of several; then each has a vector of its own."""
 
     @abstractmethod
     def apply(
@@ -132,8 +132,8 @@ class MatrixFree(Operator):
     """The state at α = 1, shape (…, batch, state)."""
     rule: Rule
 
-    def at(self, time: int) -> MatrixFree:
-        """Return the operator of one step."""
+    def at(self, time: int | slice) -> MatrixFree:
+        """Return the operator of one step, or of several."""
         return replace(self, origin=self.origin[time], displacement=self.displacement[time], state=self.state[time])
 
     def _sizes(self) -> tuple[Tensor, int]:

@@ -103,8 +103,8 @@ class Structured(Operator):
     mix: str | None = None
     """The name of q."""
 
-    def at(self, time: int) -> Structured:
-        """Return the operator of one step."""
+    def at(self, time: int | slice) -> Structured:
+        """Return the operator of one step, or of several."""
         return replace(self, diagonals={name: values[time] for name, values in self.diagonals.items()})
 
     def _sizes(self) -> tuple[Tensor, int]:
