@@ -188,8 +188,8 @@ def test_terms_that_have_died_away_are_let_go_and_not_missed(kind):
             found.scores(weight, d).double(), judge.scores(weight.double(), d), rtol=1e-4, atol=1e-6
         )
         torch.testing.assert_close(found.vectors(d).sum(2).double(), judge.states(d), rtol=1e-4, atol=1e-6)
-    few, window = [len([*ngrams_by_length(each.sequences[0][0], 250)]) for each in (found, judge)]
-    assert few < window < 250
+    *_, last = ngrams_by_length(found.sequences[0][0], 250)
+    assert len(last) > 300 - 249 or not last.flatten(1).any(dim=1).all()  # all longer ones are left out, or some are
     part = unrolled.decompose(rnn, x, expansion="operating", max_order=250).scores(weight)
     torch.testing.assert_close(
         part.double(),
