@@ -33,6 +33,28 @@ PAIRS = {
     "mul": (lambda a, b: torch.mul(a, b), lambda a, b: torch.mul(input=a, other=b)),
     "div": (lambda a, b: a.div(b + 2), lambda a, b: torch.div(a, other=b + 2)),
     "pow": (lambda a, *_: a.pow(2), lambda a, *_: a.pow(exponent=2)),
+    "pow of a number": (lambda a, *_: torch.pow(2, a), lambda a, *_: torch.pow(exponent=a, self=2)),
+    "float_power of a number": (
+        lambda a, *_: torch.float_power(2, a),
+        lambda a, *_: torch.float_power(self=2, exponent=a),
+    ),
+    "remainder of a number": (
+        lambda a, *_: a * torch.remainder(2, a),
+        lambda a, *_: a * torch.remainder(self=2, other=a),
+    ),
+    "xlogy": (lambda a, b: torch.xlogy(a, b.abs()), lambda a, b: torch.xlogy(input=a, other=b.abs())),
+    "special.xlogy": (lambda a, b: torch.xlogy(a, b.abs()), lambda a, b: torch.special.xlogy(a, other=b.abs())),
+    "xlogy of a number": (lambda a, *_: torch.xlogy(2, a.abs()), lambda a, *_: torch.xlogy(self=2, other=a.abs())),
+    "xlog1py": (
+        lambda a, b: torch.special.xlog1py(a, b.abs()),
+        lambda a, b: torch.special.xlog1py(input=a, other=b.abs()),
+    ),
+    "vecdot": (lambda a, b: torch.linalg.vecdot(a, b), lambda a, b: torch.linalg.vecdot(x=a, y=b)),
+    "dot": (
+        lambda a, b: a * torch.dot(a.flatten(), b.flatten()),
+        lambda a, b: a * torch.dot(input=a.flatten(), tensor=b.flatten()),
+    ),
+    "where of a number": (lambda a, *_: torch.where(MASK, 2.0, a), lambda a, *_: torch.where(MASK, self=2.0, other=a)),
     "bmm": (lambda a, b: torch.bmm(a @ b.mT, b), lambda a, b: torch.bmm(input=a @ b.mT, mat2=b)),
     "matmul": (lambda a, b: torch.matmul(a @ b.mT, b), lambda a, b: torch.matmul(input=a @ b.mT, other=b)),
     "maximum": (lambda a, b: torch.maximum(a, b), lambda a, b: torch.maximum(input=a, other=b)),

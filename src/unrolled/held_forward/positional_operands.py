@@ -12,8 +12,15 @@ from torch.overrides import get_testing_overrides
 
 __all__ = ["with_positions"]
 
-# torch's own table of signatures lacks the second operand of these, or calls it x
+# torch's own table of signatures lacks the second operand of these, or has another name for one
 _OPERANDS = {
+    torch.dot: ("input", "tensor"),
+    torch.xlogy: ("input", "other"),
+    torch.special.xlogy: ("input", "other"),
+    torch.special.xlog1py: ("input", "other"),
+    torch.linalg.inv: ("A",),
+    torch.linalg.diagonal: ("A",),
+    torch.linalg.vecdot: ("x", "y"),
     torch.max: ("input", "other"),
     torch.min: ("input", "other"),
     torch.where: ("condition", "input", "other"),
@@ -29,6 +36,8 @@ def with_positions(
     """Move the arguments that an operation cannot do without to their positions; what may be left out stays named."""
     options, placed = dict(kwargs), list(args)
     for name in _required(func)[len(args) :] if options else ():
+        if name == "input" and "self" in options:
+            name = "self"  # as torch calls a first operand that may be a number
         if name not in options:
             break
         placed.append(options.pop(name))
