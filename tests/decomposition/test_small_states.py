@@ -65,6 +65,29 @@ def test_states_below_the_smallest_numbers_of_a_type_are_rounding(kind):
         unrolled.decompose(network, inputs * 1e3)
 
 
+@pytest.mark.parametrize("size", [3e-7, 1e-6, 1e-4])
+def test_another_network_is_refused_where_its_states_are_some_smallest_numbers(size):
+    torch.manual_seed(0)
+    inputs, eps = torch.randn(T, 2, E).mul(size).half(), 2.0**-24
+    other = with_small_states(OfTwice(E, D), 1.0).half()
+    assert float(other(inputs)[0].detach().abs().max()) > 10 * eps
+    with pytest.raises(ParityError, match="is its forward the one of"):
+        unrolled.decompose(other, inputs)
+    for kind in (nn.RNN, nn.GRU, nn.LSTM):  # the control
+        itself = with_small_states(kind(E, D, bidirectional=True), 1.0).half()
+        assert unrolled.decompose(itself, inputs).parity < max(2 * eps, 0.02 * size)
+
+
+def test_rounding_of_the_smallest_numbers_grows_with_layers():
+    torch.manual_seed(0)
+    inputs, eps = torch.randn(5, 2, E).mul(1e-6).half(), 2.0**-24
+    deep = with_small_states(nn.RNN(E, 256, 6), 1.0)
+    with torch.no_grad():
+        for level in range(6):
+            getattr(deep, f"weight_hh_l{level}").mul_(3)
+    assert 5 * eps < unrolled.decompose(deep.half(), inputs).parity < 20 * eps
+
+
 def test_states_that_are_small_since_large_sums_cancel_are_rounding():
     torch.manual_seed(0)
     rnn, half = with_small_states(nn.RNN(E, 2 * D), 1e-3), torch.randn(D, D).mul(1e4)

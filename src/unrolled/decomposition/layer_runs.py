@@ -115,11 +115,23 @@ def states_parity(
         return Parity(0.0, 0.0, precision)
     gap = float(layout.blank((_top_outputs(runs, layout) - own).abs()).max())
     largest = [float(layout.blank(each).abs().max()) for each in ((own,) if states is None else states)]
-    tiny = torch.finfo(own_type or own.dtype).tiny  # smaller numbers are rounded to multiples of one number
+    tiny = _smallest(own_type or own.dtype, own.dtype, len(runs), precision)
     parity = Parity(gap, max(largest), precision, floor=tiny)
     if parity.holds or not precision:
         return parity
     return replace(parity, floor=max(tiny, min(1.0, _size_of_sums(runs, call))))
+
+
+_STEPS = 5
+"""By how many of the smallest numbers of a half type the states of a layer were off at most 3.3, of any cell."""
+
+
+def _smallest(own_type: torch.dtype, computed: torch.dtype, layers: int, precision: float) -> float:
+    """Return what states are measured by that are rounded to multiples of the smallest number of their type."""
+    kind = torch.finfo(own_type)
+    if layers > 1 or own_type == computed:  # whose rounding grows with layers, or with the terms of a sum
+        return kind.tiny
+    return min(kind.tiny, _STEPS * kind.tiny * kind.eps / precision)
 
 
 def _size_of_sums(runs: Sequence[Sequence[LayerRun]], call: NetworkCall) -> float:
