@@ -202,6 +202,17 @@ def test_the_numbers_that_pandas_writes_for_names_stand_above_rows_with_any_name
     assert texts(other) == {"7", *(long(n) for n in range(30))}
 
 
+@pytest.mark.parametrize("name", ["{n},{n}", "a{m},{n}", "a{m},b c{n}"])
+@pytest.mark.parametrize("labels", [("bad", "good"), ("0", "1")])
+def test_the_numbers_that_pandas_writes_for_names_stand_above_rows_with_two_names(tmp_path, name, labels):
+    rows = "".join(f"{name.format(n=n, m=n // 3)},{long(n)},{labels[n % 2]}\n" for n in range(30))
+    corpus = read_files(Classification, [save(tmp_path, "a.csv", f",,0,1\n{rows}")])
+    assert texts(corpus) == {long(n) for n in range(30)}
+    assert corpus.labels == labels
+    other = read_files(Classification, [save(tmp_path, "b.csv", f",,7,1\n{rows}")])  # the control
+    assert texts(other) == {"7", *(long(n) for n in range(30))}
+
+
 @pytest.mark.parametrize("rest", ["", ",1"])
 def test_a_first_row_without_a_text_is_no_header_of_numbers(tmp_path, rest):
     body = "".join(f"{long(n)},{n % 2}{rest and f',{n % 3}'}\n" for n in range(30))
@@ -212,6 +223,15 @@ def test_a_first_row_without_a_text_is_no_header_of_numbers(tmp_path, rest):
     if not rest:  # and without a word of the user
         with pytest.raises(DataError, match=r"a\.csv:1: expected a text, found the label '0' alone"):
             read_files(Classification, [path])
+
+
+def test_a_first_row_without_two_texts_is_no_header_of_numbers(tmp_path):
+    body = "".join(f"film {n},{long(n)},{n % 2},{n % 3}\n" for n in range(30))
+    reading = Reading(text_column="2", label_column="3")
+    with pytest.raises(DataError, match=r"a\.csv:1: expected a text, found the label '0' alone"):
+        read_files(Classification, [save(tmp_path, "a.csv", f",,0,1\n{body}")], reading=reading)
+    words = body.replace(",0,", ",no,").replace(",1,", ",yes,")  # the control
+    assert len(texts(read_files(Classification, [save(tmp_path, "b.csv", f",,0,1\n{words}")], reading=reading))) == 30
 
 
 def test_texts_without_labels_are_no_titles_in_a_table_of_two_columns(tmp_path):

@@ -51,8 +51,9 @@ def judge_first(
         return FirstLine.HEADER
     below = list(zip(*(row for row in others if len(row) == len(first)), strict=True))
     valued = [share(column, is_value) > 0.9 for column in below]
-    # rows may be counted, or have names; above values alone, the empty field may be that of a missing text
-    counted = not names[0] and (valued[:1] == [True] or not all(valued[1:]))
+    # rows may be counted, or have names; above values alone, an empty field may be that of a missing text
+    counted = next((place for place, name in enumerate(names) if name), 0)
+    counted *= all(valued[:counted]) or not all(valued[counted:])
     if names[counted:] == [str(place) for place in range(len(names) - counted)] and not all(valued):
         return FirstLine.GUESSED
     if not below or _is_row(first, below, valued):
