@@ -15,6 +15,7 @@ from torch._functorch import apis
 from torch._functorch.vmap import _process_batched_inputs
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
+from unrolled.held_forward.handed_over import met_here
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["maps_as_loops"]
@@ -40,7 +41,7 @@ def maps_as_loops() -> Iterator[None]:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        if not torch._C._len_torch_function_stack() or randomness != "error":  # a loop would draw other numbers
+        if not met_here() or randomness != "error":  # a loop would draw other numbers
             return before(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)
         return _loop(function, in_dims, out_dims, args, kwargs)
 

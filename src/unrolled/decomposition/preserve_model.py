@@ -16,6 +16,7 @@ from unrolled.decomposition.random_generators import RandomGenerators, checked_s
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.decomposition.without_checkpoints import without_checkpoints
 from unrolled.held_forward.custom_functions import custom_functions_followed
+from unrolled.held_forward.handed_over import work_of_threads_met
 from unrolled.held_forward.numbers_from_outside import note_what_modules_keep
 from unrolled.held_forward.other_threads import look_ups_noted
 from unrolled.held_forward.rules.scripted import scripts_as_operations
@@ -64,8 +65,14 @@ def end_run() -> None:
 
 @contextmanager
 def _met_by_operations() -> Iterator[None]:
-    """Let a mode meet the operations of what torch runs otherwise: checkpoints, maps, custom and scripted functions."""
-    with without_checkpoints(), scripts_as_operations(), maps_as_loops(), custom_functions_followed():
+    """Let modes meet what torch runs otherwise, such as checkpoints and maps, and what other threads run."""
+    with (
+        without_checkpoints(),
+        scripts_as_operations(),
+        maps_as_loops(),
+        custom_functions_followed(),
+        work_of_threads_met(),
+    ):
         yield
 
 

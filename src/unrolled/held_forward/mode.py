@@ -17,6 +17,7 @@ from unrolled.held_forward.computed_ids import OF_FIRST, operands_read
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
 from unrolled.held_forward.graph import without_rule
+from unrolled.held_forward.handed_over import MeetsOtherThreads
 from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
 from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.numbers_as_ids import TO_INTEGERS
@@ -93,7 +94,7 @@ followed = registers(FOLLOWED)
 """Register how an operation whose result is held is followed where an output is made of it."""
 
 
-class HeldForward(NumbersFromOutside, GivesGivenTensors, ReadsVariables, FollowsLogarithms):
+class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, ReadsVariables, FollowsLogarithms):
     """A mode under which any computation is linear in what carries value.
 
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.

@@ -1,6 +1,8 @@
-"""Vectors that other threads look up in a model that runs here: no mode of this thread meets their operations.
+"""What other threads make for a model that runs here: no mode of this thread meets their operations.
 
 What another thread makes of value is refused by its graph. A look-up begins one, as what was made before the run does.
+Modules that look vectors up are watched in every thread; other operations in what the run hands over
+(``handed_over.py``).
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from unrolled.held_forward.operands import for_each_tensor
 from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.this_thread import in_this_thread
 
-__all__ = ["is_of_another_thread", "look_ups_noted", "refused_from_other_threads"]
+__all__ = ["is_of_another_thread", "look_ups_noted", "note_made", "refused_from_other_threads", "was_made"]
 
 _MADE: TensorNotes[str] = TensorNotes()
-"""The vectors that other threads have looked up, with the names of the modules."""
-_MARK = "unrolled: looked up in another thread"
+"""What other threads have made of tokens or of value, with what the model did there."""
+_MARK = "unrolled: made in another thread"
 
 
 @contextmanager
@@ -43,13 +45,23 @@ def look_ups_noted(model: nn.Module) -> Iterator[None]:
 
 def _note(path: str, _module: nn.Module, _given: object, found: object) -> None:
     if isinstance(found, Tensor):
-        _MADE[found] = path
-        if found.grad_fn is not None:  # which what is made of the vectors keeps, and not the tensor
-            _notes(found.grad_fn)[_MARK] = path
+        note_made(found, f"looks up vectors of {path}")
+
+
+def note_made(found: Tensor, what: str) -> None:
+    """Note what a model does in another thread to make a tensor."""
+    _MADE[found] = what
+    if found.grad_fn is not None:  # which what is made of the tensor keeps, and not the tensor
+        _notes(found.grad_fn)[_MARK] = what
+
+
+def was_made(value: object) -> bool:
+    """Tell whether a tensor is noted as made in another thread."""
+    return value in _MADE
 
 
 def is_of_another_thread(node: Node) -> bool:
-    """Tell whether a node of a graph is a look-up of another thread."""
+    """Tell whether a node of a graph is of what another thread made of tokens."""
     return _MARK in _notes(node)
 
 
@@ -58,7 +70,7 @@ def _notes(node: Node) -> dict[str, object]:
 
 
 def refused_from_other_threads(value: Any) -> Any:
-    """Return arguments of an operation in which look-ups of other threads are marked: an output of them is refused."""
+    """Return arguments in which what other threads made is marked: an output of it is refused."""
     return for_each_tensor(value, _refused) if len(_MADE) else value
 
 
@@ -67,6 +79,6 @@ def _refused(value: Tensor) -> Tensor:
         return value
     return without_rule(
         value,
-        f"the model looks up vectors of {_MADE[value]} in another thread, whose operations are not followed; let its "
-        "forward do that in its own thread",
+        f"the model {_MADE[value]} in another thread, whose operations are not followed; let its forward do that in "
+        "its own thread",
     )

@@ -1,0 +1,174 @@
+"""Work that a model hands to other threads in a held run: what these make of tokens or of value is no number of it.
+
+A thread that the run starts, and a task that it gives to a pool of threads, is met by a mode of its own, which changes
+nothing. It notes what is made of value without a graph, and what a table gives for ids. What a thread that was there
+before reads of a queue is not met.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import wraps
+from multiprocessing.pool import ThreadPool
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+
+from unrolled.held_forward.operands import carries, operands
+from unrolled.held_forward.operation_mode import OperationMode
+from unrolled.held_forward.operation_names import Operation, name_of
+from unrolled.held_forward.other_threads import note_made, refused_from_other_threads, was_made
+from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.held_forward.tensor_notes import TensorNotes
+from unrolled.held_forward.token_positions import TokenPositions
+
+__all__ = ["MeetsOtherThreads", "met_here", "work_of_threads_met"]
+
+_POOLS = ("concurrent.futures.thread", "multiprocessing.pool")
+"""Modules whose threads outlive a run: their tasks are met instead."""
+_OF_POOL = "apply_async map map_async starmap starmap_async imap imap_unordered".split()
+
+
+class MeetsOtherThreads(OperationMode):
+    """A mode of a run that may hand work to other threads."""
+
+    positions: TokenPositions
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ids: TensorNotes[bool] = TensorNotes()
+        """What other threads made of token ids alone."""
+        self._numbers_elsewhere: TensorNotes[bool] = TensorNotes()
+        """What they made of numbers of the model alone."""
+
+    def is_value(self, value: Tensor) -> bool:
+        """Whether a tensor that another thread reads carries value of this run."""
+        return carries(value) and value not in self._numbers_elsewhere and not self._is_from_outside(value)
+
+    def _is_from_outside(self, value: Tensor) -> bool:
+        raise NotImplementedError
+
+    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Meet one operation; a table that is read at ids of another thread gives no numbers of the model."""
+        if len(self._ids):
+            given = operands((*args, *options.values()))
+            if any(each in self._ids and each.dtype != torch.bool for each in given) and not any(map(carries, given)):
+                result = func(*args, **options)
+                self.note_elsewhere(name_of(func), given, result)
+                return refused_from_other_threads(result)
+        return super().run_operation(func, args, options)
+
+    def note_elsewhere(self, operation: Operation, given: Sequence[Tensor], result: Any) -> None:
+        """Note what an operation of another thread, or on its ids, gives."""
+        made = any(map(was_made, given))
+        ids = [each for each in given if each in self._ids or each in self.positions or each in self.positions.several]
+        valued = any(map(self.is_value, given))
+        tables = bool(ids) and any(_may_be_table(each) and each not in self._ids for each in given)
+        for each in _results(operation, given, result):
+            if not (each.is_floating_point() or each.is_complex()):
+                if made or ids or valued:
+                    self._ids[each] = True
+            elif made or tables or (valued and not each.requires_grad):
+                note_made(each, f"computes {operation.name}")
+            elif ids and not valued:
+                self._ids[each] = True
+            elif each.requires_grad and not valued:  # else its graph tells what it is made of
+                self._numbers_elsewhere[each] = True
+
+
+def _may_be_table(value: Tensor) -> bool:
+    return value.is_floating_point() and value.dim() > 0
+
+
+def _results(operation: Operation, given: Sequence[Tensor], result: Any) -> list[Tensor]:
+    """List the tensors that an operation gives, and those that it writes into."""
+    found = operands([result])
+    if operation.writes and given:
+        found += [given[0], *operands([given[0]._base])]
+    return found
+
+
+class _InOtherThread(TorchFunctionMode):
+    """Meets the operations of another thread, and changes none of them."""
+
+    def __init__(self, run: ref[MeetsOtherThreads]) -> None:
+        super().__init__()
+        self.run = run
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        options = kwargs or {}
+        result = func(*args, **options)
+        run, operation = self.run(), name_of(func)
+        if run is not None and not operation.name.startswith("get "):
+            run.note_elsewhere(operation, operands((*args, *options.values())), result)
+        return result
+
+
+def met_here() -> bool:
+    """Tell whether a mode of a run in this thread meets the operations."""
+    return any(not isinstance(mode, _InOtherThread) for mode in _get_current_function_mode_stack())
+
+
+def _run_of_this_thread() -> ref[MeetsOtherThreads] | None:
+    for mode in reversed(_get_current_function_mode_stack()):
+        if isinstance(mode, MeetsOtherThreads):
+            return ref(mode)
+        if isinstance(mode, _InOtherThread):
+            return mode.run
+    return None
+
+
+def _met(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that another thread calls for a run of this one; as it is if there is no run."""
+    run = _run_of_this_thread()
+    if run is None:
+        return function
+
+    def met(*args: Any, **kwargs: Any) -> Any:
+        if run() is None:  # it has ended
+            return function(*args, **kwargs)
+        with _InOtherThread(run):
+            return function(*args, **kwargs)
+
+    return met
+
+
+def _hands_over(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of a pool whose first argument is a function."""
+
+    @wraps(method)
+    def handed(pool: Any, *args: Any, **kwargs: Any) -> Any:
+        if args:
+            args = (_met(args[0]), *args[1:])
+        elif "func" in kwargs:
+            kwargs["func"] = _met(kwargs["func"])
+        return method(pool, *args, **kwargs)
+
+    return handed
+
+
+def _start(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    @wraps(start)
+    def started(thread: threading.Thread) -> None:
+        if _run_of_this_thread() and getattr(getattr(thread, "_target", None), "__module__", "") not in _POOLS:
+            thread.run = _met(thread.run)  # type: ignore[method-assign]  # of this thread alone
+        start(thread)
+
+    return started
+
+
+@contextmanager
+def work_of_threads_met() -> Iterator[None]:
+    """Meet what a held run of this thread hands to other threads, until the end of the block."""
+    pools = [(ThreadPoolExecutor, "submit"), *((ThreadPool, name) for name in _OF_POOL)]
+    methods = ((owner, name, _hands_over(getattr(owner, name))) for owner, name in pools)
+    with replaced_attributes((*methods, (threading.Thread, "start", _start(threading.Thread.start)))):
+        yield
