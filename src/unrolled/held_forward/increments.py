@@ -25,7 +25,7 @@ from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.held_operations import HELD
-from unrolled.held_forward.operands import operands
+from unrolled.held_forward.operands import of_kind, operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of, plain_form
@@ -86,7 +86,7 @@ class Increments(OperationMode):
     def keep(self, block: Any, base: Any, end: Any) -> Any:
         """Follow the results of an operation: one tensor or several."""
         if isinstance(block, tuple | list):
-            return type(block)(self.keep(*each) for each in zip(block, base, end, strict=True))
+            return of_kind(block, (self.keep(*each) for each in zip(block, base, end, strict=True)))
         return self.follow(block, base, end)
 
     def keep_gate(self, results: Any, entries: Any, arrange: Callable[..., Any]) -> Any:
@@ -108,7 +108,7 @@ class Increments(OperationMode):
     def _are_gates(self, value: Any) -> Any:
         """Replace operands by ones where they are gates or numbers, and by zeros elsewhere."""
         if isinstance(value, tuple | list):
-            return type(value)(map(self._are_gates, value))
+            return of_kind(value, map(self._are_gates, value))
         if not isinstance(value, Tensor) or not value.is_floating_point():
             return 1.0 if isinstance(value, float) else value
         gates = self.gates.get(value, value in self.numbers)
@@ -152,7 +152,7 @@ class Increments(OperationMode):
         if isinstance(value, Tensor):
             return value if (point := self.points.get(value)) is None else point[place]
         if isinstance(value, tuple | list):
-            return type(value)([self.at(place, each) for each in value])
+            return of_kind(value, [self.at(place, each) for each in value])
         return value
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -9,7 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["carries", "detached", "for_each_tensor", "has_flags", "is_parameter", "operands", "without_flags"]
+__all__ = [
+    "carries",
+    "detached",
+    "for_each_tensor",
+    "has_flags",
+    "is_parameter",
+    "of_kind",
+    "operands",
+    "without_flags",
+]
 
 
 def operands(values: Any) -> list[Tensor]:
@@ -21,6 +30,11 @@ def operands(values: Any) -> list[Tensor]:
         elif isinstance(each, tuple | list):
             found.extend(operands(each))
     return found
+
+
+def of_kind(values: Any, others: Iterable[Any]) -> Any:
+    """Put others into a tuple or list of the same kind; a tuple with names is made by another call."""
+    return values._make(others) if hasattr(values, "_make") else type(values)(others)
 
 
 _SEVERAL = (tuple, list)
@@ -51,7 +65,7 @@ def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, PackedSequence):
         return value._replace(data=change(value.data))
     if isinstance(value, tuple | list):
-        return type(value)(for_each_tensor(each, change) for each in value)
+        return of_kind(value, (for_each_tensor(each, change) for each in value))
     if isinstance(value, dict):
         return {key: for_each_tensor(each, change) for key, each in value.items()}
     return value

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as
 from unrolled.held_forward.moves import JOINS, MOVES
+from unrolled.held_forward.operands import of_kind
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.table_reads import positions_read
 from unrolled.held_forward.tensor_notes import TensorNotes
@@ -244,7 +245,7 @@ class TokenPositions:
             if not any(each in self for each in first) or any(each in self.several for each in first):
                 return None
             like = next(each for each in first if each in self)
-            numbers: Any = type(first)(self._positions_of(each, like) for each in first)
+            numbers: Any = of_kind(first, (self._positions_of(each, like) for each in first))
         else:
             numbers = self._positions_of(first, first)
         if call.name in ("tensor", "as_tensor"):

@@ -13,6 +13,7 @@ from unrolled.held_forward.integer_numbers import IntegerNumbers
 from unrolled.held_forward.left_ids import LeftIds
 from unrolled.held_forward.moves import CONVERSIONS, JOINS
 from unrolled.held_forward.numbers_as_ids import TO_INTEGERS, entries_of
+from unrolled.held_forward.operands import of_kind
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.rows import Kind, Rows
@@ -126,7 +127,7 @@ class TokenVectors:
 
     def _as_numbers(self, value: Any, kind: torch.dtype) -> Any:
         if isinstance(value, tuple | list):
-            return type(value)(self._as_numbers(each, kind) for each in value)
+            return of_kind(value, (self._as_numbers(each, kind) for each in value))
         if not self._is_integer(value):
             return value
         numbers = self._numbers(value, value.to(kind))

@@ -13,7 +13,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.given_results import parts_refused
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.moves import JOINS
-from unrolled.held_forward.operands import carries, operands
+from unrolled.held_forward.operands import carries, of_kind, operands
 from unrolled.held_forward.written_positions import WRITES
 
 __all__ = ["where_operands"]
@@ -22,7 +22,7 @@ __all__ = ["where_operands"]
 def with_rows(call: Held, values: Any, like: Tensor) -> Any:
     """Turn every number and every tensor without value among the summands into rows."""
     if isinstance(values, tuple | list):
-        return type(values)(with_rows(call, each, like) for each in values)
+        return of_kind(values, (with_rows(call, each, like) for each in values))
     if isinstance(values, bool | int | float | complex):
         return call.rows.constant(torch.full_like(like.detach(), values)) if values else values
     if isinstance(values, Tensor) and not carries(values):

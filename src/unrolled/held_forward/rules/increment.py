@@ -14,7 +14,7 @@ from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
 from unrolled.held_forward.moves import JOINS
-from unrolled.held_forward.operands import operands
+from unrolled.held_forward.operands import of_kind, operands
 from unrolled.held_forward.rules.activation import ELEMENTWISE
 from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
 from unrolled.held_forward.written_positions import WRITES
@@ -40,7 +40,7 @@ def linear_in_all(call: IncrementCall) -> Any:
 
     def increments(value: Any) -> Any:
         if isinstance(value, tuple | list):
-            return type(value)(increments(each) for each in value)
+            return of_kind(value, (increments(each) for each in value))
         if not isinstance(value, Tensor) or call.moves(value):
             return value
         return torch.zeros_like(value) if value.is_floating_point() or value.is_complex() else value
