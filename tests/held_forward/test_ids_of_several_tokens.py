@@ -44,6 +44,37 @@ def test_ids_of_several_tokens_are_named_and_noted_and_are_no_bias(operation):
         account(look_up(change), strict=True)
 
 
+JOINED = {
+    "cat": lambda ids: torch.cat((ids[:, :1], ids[:, 1:]), 1),
+    "hstack": lambda ids: torch.hstack([ids[:, :1], ids[:, 1:]]),
+    "stack": lambda ids: torch.stack(ids.unbind(1), 1),
+}
+
+
+def joined_and_not(join, way):
+    """Account for a way to read ids that were joined of parts, and for the same way without that."""
+    return account(lambda m, ids: way(m, join(ids))), account(way)
+
+
+@pytest.mark.parametrize("join", JOINED.values(), ids=JOINED)
+def test_ids_that_were_joined_are_no_mask(join):
+    for change in (lambda _, ids: ids.cumsum(1), lambda _, ids: ids[:, 1:] + ids[:, :-1]):
+        found, expected = joined_and_not(join, look_up(change))
+        assert_equal_parts(found, expected)
+        assert "table.weight" not in found.biases
+    found, expected = joined_and_not(join, lambda m, ids: m.number(ids[..., None].double()))
+    assert_equal_parts(found, expected)
+    assert found.features["0"].any()
+
+
+@pytest.mark.parametrize("join", JOINED.values(), ids=JOINED)
+def test_masks_that_were_joined_are_a_mask(join):
+    """The control: a count of answers about tokens is of no token."""
+    found = account(look_up(lambda m, ids: join(ids != 4).long().cumsum(1)))
+    assert_equal_parts(found, account(look_up(lambda m, ids: (ids != 4).long().cumsum(1))))
+    assert "table.weight" in found.biases
+
+
 def counted(m, ids):
     """Number the tokens that are no padding, as RoBERTa does; 4 is padding here."""
     real = (ids != 4).long()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as
 from unrolled.held_forward.moves import JOINS, MOVES
-from unrolled.held_forward.operands import of_kind
+from unrolled.held_forward.operands import of_kind, operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.table_reads import positions_read
 from unrolled.held_forward.tensor_notes import TensorNotes
@@ -98,7 +98,7 @@ class TokenPositions:
             return False
         results = result if isinstance(result, tuple | list) else (result,)
         vectors = self.makes_vectors(call)
-        masks = all(self.are_masks(each) for each in (*call.args, *call.kwargs.values()) if each in self)
+        masks = all(self.are_masks(each) for each in operands((*call.args, *call.kwargs.values())) if each in self)
         for each, places in zip(results, found, strict=False):
             if isinstance(each, Tensor) and isinstance(places, Tensor) and not each.is_floating_point():
                 self._known[each] = places.long()
