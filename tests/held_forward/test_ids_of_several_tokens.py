@@ -23,6 +23,7 @@ SEVERAL = {
     "tolist": lambda m, ids: torch.tensor(ids.tolist()),
     "long": lambda m, ids: (ids / 4).long(),
     "as_strided": lambda m, ids: ids.as_strided((2, 2, 2), (3, 1, 1)).sum(2),
+    "view": lambda m, ids: ids.view(torch.int32)[:, ::2].long(),
     "maximum": lambda m, ids: torch.maximum(ids[:, :-1], ids[:, 1:]),
 }
 
@@ -42,6 +43,12 @@ def test_ids_of_several_tokens_are_named_and_noted_and_are_no_bias(operation):
     assert "cannot be followed to single tokens" in note
     with pytest.raises(StrictError, match=operation):
         account(look_up(change), strict=True)
+
+
+def test_ids_whose_bytes_are_read_in_a_type_of_the_same_size_are_those_of_their_tokens():
+    found = account(look_up(lambda m, ids: ids.int().view(torch.int32)))
+    assert_equal_parts(found, account(look_up(lambda m, ids: ids)))
+    assert found.texts["0"].any()
 
 
 JOINED = {

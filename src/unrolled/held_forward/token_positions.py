@@ -143,6 +143,8 @@ class TokenPositions:
             found = self._compared(args[LOOKS_UP[name]], args[1 - LOOKS_UP[name]], result.shape)
         elif name in CASTS and first in self and isinstance(result, Tensor):
             found = self._positions_of(first, first).to(result.device)
+        elif name == "view" and isinstance(call.bind("input", "dtype")[1], torch.dtype):  # the bytes in another type
+            found = self.get(first) if isinstance(result, Tensor) and result.shape == first.shape else None
         elif name in MOVES_OF_IDS and (first in self or isinstance(first, tuple | list)):
             return self._moved(call)
         elif (written := positions_written(self, call)) is not None:
