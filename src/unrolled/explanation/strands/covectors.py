@@ -59,19 +59,15 @@ def weights_of_targets(
 def _carry_back(strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | None]], whole: bool) -> Covectors:
     """Carry the gradients of several targets back; all results have an axis of targets in front."""
     count = len(direct)
-
-    def nothing(like: Tensor) -> Tensor:
-        return like.new_zeros(count, *like.shape)
-
-    weights = {strand: nothing(strand.states) for strand in strands}
+    weights = {strand: strand.states.new_zeros(count, *strand.states.shape) for strand in strands}
     for target, gradients in enumerate(direct):
         for strand, gradient in zip(strands, gradients, strict=True):
             if gradient is not None:
                 weights[strand][target] = gradient
-    within = {s: nothing(s.states) for s in strands}  # by the chain
-    above = {s: nothing(s.states) for s in strands}  # by the stack
-    through_line = {s: nothing(s.states) for s in strands}  # by where the lines of levels above begin
-    beside = {s: nothing(s.start) for s in strands}  # by the chain, past the strand
+    within = _Sums(count)  # by the chain
+    above = _Sums(count)  # by the stack
+    through_line = _Sums(count)  # by where the lines of levels above begin
+    beside = _Sums(count, of_starts=True)  # by the chain, past the strand
     starts: dict[Strand, Tensor] = {}
     entering: dict[Strand, Tensor] = {}
     swept: dict[Strand, tuple[Tensor, Tensor]] = {}  # by the stack of both directions
@@ -85,7 +81,8 @@ def _carry_back(strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | No
                 swept |= dict(zip(pair, _sweep_stack(strand.stack, [weights[each] for each in pair]), strict=True))
             (of_g, at_start), at_inputs = swept[strand], None
         elif starts_matter or strand.below or strand.alone is not None or whole:
-            of_g, at_start, at_inputs = _sweep(strand.sequence, weights[strand] + within[strand], above[strand])
+            read = within.added_to(weights[strand], strand)
+            of_g, at_start, at_inputs = _sweep(strand.sequence, read, above.get(strand))
         else:
             continue
         entering[strand] = of_g
@@ -93,7 +90,7 @@ def _carry_back(strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | No
             leaf, g = strand.alone
             levels = [lower for lower, _ in strand.below]
             others = [s for s in earlier if s not in levels]
-            for target, of_line in enumerate(of_g + through_line[strand]):
+            for target, of_line in enumerate(through_line.added_to(of_g, strand)):
                 (at_line,) = pull_back(g, [leaf], of_line)
                 if at_line is not None:
                     _add(weights, target, strand.inputs, others, at_line)
@@ -110,13 +107,35 @@ def _carry_back(strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | No
             ]
             for target, each in enumerate(at_start):
                 _add(weights, target, strand.start, apart, each)
-        of_chain = at_start + beside[strand]
+        of_chain = beside.added_to(at_start, strand)
         passed = of_chain if strand.join is None else strand.join.apply_transpose(of_chain)
         for before, theirs, mine in strand.continued:
             within[before][:, before.lengths[theirs] - 1, theirs] += passed[:, mine]
             if strand.bypass is not None:
                 beside[before][:, theirs] += (strand.bypass * of_chain)[:, mine]
     return Covectors(weights, starts, entering)
+
+
+class _Sums(dict[Strand, Tensor]):
+    """Sums of covectors of the states or starts of strands; those to which nothing was added take no memory.
+
+    Args:
+        count: Number of targets.
+        of_starts: Whether they are of the initial states.
+    """
+
+    def __init__(self, count: int, of_starts: bool = False) -> None:
+        super().__init__()
+        self.count, self.of_starts = count, of_starts
+
+    def __missing__(self, strand: Strand) -> Tensor:
+        like = strand.start if self.of_starts else strand.states
+        self[strand] = like.new_zeros(self.count, *like.shape)
+        return self[strand]
+
+    def added_to(self, other: Tensor, strand: Strand) -> Tensor:
+        """Add the sum of a strand to another tensor."""
+        return other + self[strand] if strand in self else other
 
 
 def _add(
@@ -128,24 +147,25 @@ def _add(
             weights[strand][target] += gradient
 
 
-def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _sweep(sequence: AffineSequence, read: Tensor, above: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Sweep one call backward, the top layer first.
 
     Args:
         sequence: The call's layers.
         read: Covectors of the states, shape (targets, time, batch, state).
-        above: Those of the levels above, which do not read g.
+        above: Those of the levels above, which do not read g; None for none.
 
     Returns:
         Covectors of g, (targets, time, batch, state), of the initial state, (targets, batch, state), and of the input's
         displacement.
     """
-    reads, extra = list(read.split(sequence.sizes, dim=-1)), list(above.split(sequence.sizes, dim=-1))
+    reads = read.split(sequence.sizes, dim=-1)
+    extra = None if above is None else above.split(sequence.sizes, dim=-1)
     of_g, starts = [], []
     by_input: Tensor | None = None
     for index in reversed(range(len(sequence.layers))):
         operator, cell = sequence.operators[index], sequence.layers[index].cell
-        beyond = extra[index].clone()
+        beyond = torch.zeros_like(reads[index]) if extra is None else extra[index].clone()
         if by_input is not None:
             cell.hidden(beyond).add_(by_input)
         states = reads[index] + beyond
