@@ -51,7 +51,7 @@ def test_initial_state_is_an_entry_of_its_own(kind):
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 @pytest.mark.parametrize("order", [1, 2, 4, 10**12])
-@pytest.mark.parametrize("at_once", [affine_sequence.AT_ONCE, 2])
+@pytest.mark.parametrize("at_once", [affine_sequence.AT_ONCE, 2 * B, 2])
 def test_a_window_loses_nothing(kind, order, at_once, monkeypatch):
     monkeypatch.setattr(affine_sequence, "AT_ONCE", at_once)
     rnn = build(kind, {}, {"bidirectional": True}, batch_first=True)
@@ -73,6 +73,22 @@ def test_a_window_loses_nothing(kind, order, at_once, monkeypatch):
         torch.testing.assert_close(vectors.sum(2) + part.older(d) + part.initial(d), whole.context(d))
         torch.testing.assert_close(part.scores(weight, d), vectors @ weight.T)
         assert not whole.older(d).any()
+
+
+@pytest.mark.parametrize(("batch", "most"), [(1, 12), (3, 12), (40, 40)])
+def test_few_vectors_are_computed_at_once_however_many_texts_there_are(batch, most, monkeypatch):
+    """A cell without a closed form keeps many results for each vector."""
+    monkeypatch.setattr(affine_sequence, "AT_ONCE", 12)
+    sizes, apply = [], affine_sequence.AffineSequence.apply
+
+    def counted(sequence, time, block, *others):
+        sizes.append(block.shape[0] * block.shape[1])
+        return apply(sequence, time, block, *others)
+
+    monkeypatch.setattr(affine_sequence.AffineSequence, "apply", counted)
+    unrolled.decompose(nn.GRU(E, D), torch.randn(30, batch, E), max_order=3).vectors()
+    assert sum(sizes) == batch * (29 + 28)
+    assert max(sizes) == most
 
 
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])

@@ -21,7 +21,7 @@ from unrolled.linalg.operators import Operator, Workspace
 __all__ = ["AffineSequence", "expand_layers"]
 
 AT_ONCE = 1024
-"""Steps that are computed at once: enough for one product to be fast, and few for its intermediate results."""
+"""Vectors that are computed at once: enough for one product to be fast, and few for its intermediate results."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class AffineSequence:
     def apply_from(self, first: int, block: Tensor) -> Tensor:
         """Compute A_t v_t for each step from one on, shape (steps, batch, state)."""
         out, workspace = torch.empty_like(block), Workspace()
-        for begin in range(0, len(block), AT_ONCE):
-            part = block[begin : begin + AT_ONCE]
-            steps = slice(first + begin, first + begin + len(part))
-            self.apply(steps, part, out[begin : begin + AT_ONCE], workspace)
+        count = max(1, AT_ONCE // block.shape[1])
+        for begin, (part, images) in enumerate(zip(block.split(count), out.split(count), strict=True)):
+            start = first + begin * count
+            self.apply(slice(start, start + len(part)), part, images, workspace)
         return out
 
     def apply_transpose(self, time: int, block: Tensor, out: Tensor, workspace: Workspace) -> Tensor:
