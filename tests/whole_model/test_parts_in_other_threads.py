@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from multiprocessing.pool import ThreadPool
+from queue import Queue
 
 import pytest
 import torch
@@ -109,6 +110,22 @@ def nested(part: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
     return started(lambda given: started(part, given), value)
 
 
+def after(part: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
+    found: Queue[Tensor] = Queue()
+    may_end = threading.Event()
+    future = POOL.submit(lambda: may_end.wait() and value)
+    future.add_done_callback(lambda done: found.put(part(done.result())))
+    may_end.set()  # not before the pool's thread is to call back
+    return found.get(timeout=60)
+
+
+def called_back(part: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
+    found: Queue[Tensor] = Queue()
+    with ThreadPool(1) as pool:
+        pool.apply_async(lambda: value, callback=lambda done: found.put(part(done)))
+        return found.get(timeout=60)
+
+
 class WithPart(nn.Module):
     """Reads the sum of a token's vector and what a part makes of its id, which another thread may compute."""
 
@@ -150,7 +167,7 @@ OF_VALUE = {
     "tanh": lambda _, value: without_graph(torch.tanh, value),
     "relu": lambda _, value: value.detach().relu(),
 }
-WAYS = [of_pool, elsewhere, mapped, started, nested]
+WAYS = [of_pool, elsewhere, mapped, started, nested, after, called_back]
 
 
 @pytest.mark.parametrize("by", WAYS)
@@ -208,11 +225,26 @@ def test_lengths_that_another_thread_counts_are_factors(by: Callable[..., Tensor
     assert found.closes
 
 
+def test_what_is_called_back_in_this_thread_is_followed_here() -> None:
+    def at_once(part: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
+        found: list[Tensor] = []
+        future = POOL.submit(lambda: value)
+        future.result()  # it is done, so that this thread calls back
+        future.add_done_callback(lambda done: found.append(part(done.result())))
+        return found[0]
+
+    for name, part in PARTS.items():
+        found, plain = (unrolled.account(WithPart(part, by, True), TOKENS, target=1) for by in (at_once, here))
+        assert found.closes, name
+        torch.testing.assert_close(found.texts["0"], plain.texts["0"], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, None])
 def test_threads_and_pools_are_left_as_they_were(error: type[BaseException] | None) -> None:
     def methods() -> list[object]:
         return [
             ThreadPoolExecutor.submit,
+            Future.add_done_callback,
             *(
                 vars(each).get(name)
                 for each in (ThreadPool, threading.Thread)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import wraps
 from multiprocessing.pool import ThreadPool
@@ -33,6 +33,7 @@ __all__ = ["MeetsOtherThreads", "met_here", "work_of_threads_met"]
 _POOLS = ("concurrent.futures.thread", "multiprocessing.pool")
 """Modules whose threads outlive a run: their tasks are met instead."""
 _OF_POOL = "apply_async map map_async starmap starmap_async imap imap_unordered".split()
+"""Methods of a pool that take a function first, and what is called back as the fourth and fifth argument."""
 
 
 class MeetsOtherThreads(OperationMode):
@@ -133,7 +134,7 @@ def _met(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     def met(*args: Any, **kwargs: Any) -> Any:
-        if run() is None:  # it has ended
+        if run() is None or _run_of_this_thread() is run:  # it has ended, or is met already
             return function(*args, **kwargs)
         with _InOtherThread(run):
             return function(*args, **kwargs)
@@ -141,16 +142,16 @@ def _met(function: Callable[..., Any]) -> Callable[..., Any]:
     return met
 
 
-def _hands_over(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method of a pool whose first argument is a function."""
+def _hands_over(
+    method: Callable[..., Any], places: Sequence[int] = (0,), names: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """Return a method some of whose arguments are functions that another thread calls."""
 
     @wraps(method)
-    def handed(pool: Any, *args: Any, **kwargs: Any) -> Any:
-        if args:
-            args = (_met(args[0]), *args[1:])
-        elif "func" in kwargs:
-            kwargs["func"] = _met(kwargs["func"])
-        return method(pool, *args, **kwargs)
+    def handed(owner: Any, *args: Any, **kwargs: Any) -> Any:
+        given = [_met(each) if place in places and callable(each) else each for place, each in enumerate(args)]
+        named = {name: _met(each) if name in names and callable(each) else each for name, each in kwargs.items()}
+        return method(owner, *given, **named)
 
     return handed
 
@@ -168,7 +169,14 @@ def _start(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thr
 @contextmanager
 def work_of_threads_met() -> Iterator[None]:
     """Meet what a held run of this thread hands to other threads, until the end of the block."""
-    pools = [(ThreadPoolExecutor, "submit"), *((ThreadPool, name) for name in _OF_POOL)]
-    methods = ((owner, name, _hands_over(getattr(owner, name))) for owner, name in pools)
+    called_back = ("callback", "error_callback")
+    methods = (
+        (ThreadPoolExecutor, "submit", _hands_over(ThreadPoolExecutor.submit)),
+        (Future, "add_done_callback", _hands_over(Future.add_done_callback, names=("fn",))),
+        *(
+            (ThreadPool, name, _hands_over(getattr(ThreadPool, name), (0, 3, 4), ("func", *called_back)))
+            for name in _OF_POOL
+        ),
+    )
     with replaced_attributes((*methods, (threading.Thread, "start", _start(threading.Thread.start)))):
         yield
