@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from unrolled.lab.cli.printed_table import print_table
+from unrolled.lab.papers import EXPERIMENTS
 from unrolled.lab.papers.framework.table import Table
 
 Command = Callable[..., Any]
@@ -235,3 +236,16 @@ def test_a_table_that_fits_folds_no_name(monkeypatch: pytest.MonkeyPatch, capsys
         monkeypatch.setenv("COLUMNS", str(width))
         print_table(Table("a title", ("item", "run", "left"), [(name, "60", "0")]))
         assert (name in capsys.readouterr().out) == whole
+
+
+def test_all_items_are_run_one_after_the_other_into_one_folder(
+    unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["cs577-lecture-5/memorising", "implicit-ngrams/triangle"]
+    monkeypatch.setattr(EXPERIMENTS, "members", {name: EXPERIMENTS.get(name) for name in names})
+    done = unrolled("reproduce", "--all", "--scale", "smoke", "--results", tmp_path)
+    assert done.status == 0, done.err
+    stored = [(tmp_path / f"{name}.jsonl").read_text() for name in names]
+    assert all('"unrolled reproduce --all --scale smoke"' in each for each in stored)
+    assert done.out.count("these numbers show that the code runs") == 2
+    unrolled("reproduce", "--scale", "smoke").assert_refused(2, "nothing to run", "--all")  # the control
