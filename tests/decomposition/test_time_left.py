@@ -51,6 +51,22 @@ def test_the_time_left_of_a_second_text_is_told_by_its_own_steps(monkeypatch):
     assert said[-2:] == ["texts: 11% done, about 89 s left", "texts: 71% done, about 29 s left"]
 
 
+@pytest.mark.parametrize("gate", [0.0, -9.0])
+@pytest.mark.parametrize("expansion", ["operating", "mean(operating,gates)"])
+def test_n_grams_that_die_away_before_the_longest_are_done_as_well(gate, expansion):
+    torch.manual_seed(0)
+    rnn, inputs = nn.GRU(3, 4, batch_first=True, bidirectional=True), torch.randn(1, 160, 3)
+    for bias in (rnn.bias_ih_l0, rnn.bias_ih_l0_reverse):
+        bias.data[4:8] += gate  # of what is kept
+    shares = []
+    with told_of_sweeps(shares.append):
+        unrolled.explain(rnn, inputs, target=lambda out: out[0].sum((1, 2)), expansion=expansion, max_order=60)
+    steps = 60 * (2 if expansion == "operating" else 4)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(shares) == steps if gate == 0.0 else len(shares) < steps  # the control: what is forgotten ends sooner
+
+
 def test_where_no_sweep_runs_a_line_says_that_the_work_does(capsys, monkeypatch):
     monkeypatch.setattr(time_left, "_SILENT", 0.05)
     with unrolled.progress("a novel"):

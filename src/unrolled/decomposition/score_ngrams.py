@@ -72,7 +72,7 @@ def scored_lengths(sequence: AffineSequence, weights: Tensor, longest: int) -> I
         The length, and both products in float64, shape (readouts, batch, time - length + 1), by the step.
     """
     strongest = score_weight(weights)
-    for before, terms in enumerate(count_steps(ngrams_by_length(sequence, longest))):
+    for before, terms in enumerate(count_steps(ngrams_by_length(sequence, longest), longest)):
         of_score = torch.einsum("tbs,mbs->mbt", terms, strongest)
         of_weight = torch.einsum("tbs,tmbs->mbt", terms, weights[before:])
         yield before + 1, of_score.double(), of_weight.double()

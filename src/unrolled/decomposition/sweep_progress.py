@@ -53,13 +53,24 @@ def planned_steps(steps: int) -> Iterator[None]:
         count.planned = 0
 
 
-def count_steps(steps: Iterable[T]) -> Iterator[T]:
-    """Pass the steps of a sweep through, and tell of each when it is over."""
+def count_steps(steps: Iterable[T], most: int = 0) -> Iterator[T]:
+    """Pass the steps of a sweep through, and tell of each when it is over.
+
+    Of a sweep that ends before ``most`` steps, as none of the others matters, these are over with the last one.
+    """
     count = _count.get()
     if count is None or not count.planned:
         yield from steps
         return
+    left = most
     for step in steps:
         yield step
-        count.done += 1
-        count.tell(min(1.0, count.done / count.planned))
+        left -= 1
+        _tell(count, 1)
+    if left > 0:
+        _tell(count, left)
+
+
+def _tell(count: _Count, steps: int) -> None:
+    count.done += steps
+    count.tell(min(1.0, count.done / count.planned))
