@@ -188,7 +188,7 @@ def test_ids_that_another_thread_computes_pick_no_numbers_of_the_model(by: Calla
             return output
 
     assert unrolled.account(Picks(lambda *_: TOKENS, here, True), TOKENS, target=1).closes
-    with pytest.raises(UnsupportedOperationError, match="computes getitem in another thread"):
+    with pytest.raises(UnsupportedOperationError, match="computes getitem of what it made of tokens in another thread"):
         unrolled.account(Picks(lambda *_: TOKENS, by, True), TOKENS, target=1)
 
 

@@ -61,12 +61,14 @@ class MeetsOtherThreads(OperationMode):
             given = operands((*args, *options.values()))
             if any(each in self._ids and each.dtype != torch.bool for each in given) and not any(map(carries, given)):
                 result = func(*args, **options)
-                self.note_elsewhere(name_of(func), given, result)
+                operation = name_of(func)
+                what = f"computes {operation.name} of what it made of tokens in another thread"
+                self.note_elsewhere(operation, given, result, what)
                 return refused_from_other_threads(result)
         return super().run_operation(func, args, options)
 
-    def note_elsewhere(self, operation: Operation, given: Sequence[Tensor], result: Any) -> None:
-        """Note what an operation of another thread, or on its ids, gives."""
+    def note_elsewhere(self, operation: Operation, given: Sequence[Tensor], result: Any, what: str) -> None:
+        """Note what an operation of another thread, or on its ids, gives; ``what`` names it in an error."""
         made = any(map(was_made, given))
         ids = [each for each in given if each in self._ids or each in self.positions or each in self.positions.several]
         valued = any(map(self.is_value, given))
@@ -76,7 +78,7 @@ class MeetsOtherThreads(OperationMode):
                 if made or ids or valued:
                     self._ids[each] = True
             elif made or tables or (valued and not each.requires_grad):
-                note_made(each, f"computes {operation.name}")
+                note_made(each, what)
             elif ids and not valued:
                 self._ids[each] = True
             elif each.requires_grad and not valued:  # else its graph tells what it is made of
@@ -109,7 +111,8 @@ class _InOtherThread(TorchFunctionMode):
         result = func(*args, **options)
         run, operation = self.run(), name_of(func)
         if run is not None and not operation.name.startswith("get "):
-            run.note_elsewhere(operation, operands((*args, *options.values())), result)
+            what = f"computes {operation.name} in another thread"
+            run.note_elsewhere(operation, operands((*args, *options.values())), result, what)
         return result
 
 

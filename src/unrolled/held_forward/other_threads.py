@@ -45,11 +45,11 @@ def look_ups_noted(model: nn.Module) -> Iterator[None]:
 
 def _note(path: str, _module: nn.Module, _given: object, found: object) -> None:
     if isinstance(found, Tensor):
-        note_made(found, f"looks up vectors of {path}")
+        note_made(found, f"looks up vectors of {path} in another thread")
 
 
 def note_made(found: Tensor, what: str) -> None:
-    """Note what a model does in another thread to make a tensor."""
+    """Note what a model does to make a tensor, in words that end with the other thread."""
     _MADE[found] = what
     if found.grad_fn is not None:  # which what is made of the tensor keeps, and not the tensor
         _notes(found.grad_fn)[_MARK] = what
@@ -79,6 +79,5 @@ def _refused(value: Tensor) -> Tensor:
         return value
     return without_rule(
         value,
-        f"the model {_MADE[value]} in another thread, whose operations are not followed; let its forward do that in "
-        "its own thread",
+        f"the model {_MADE[value]}, whose operations are not followed; let its forward do that in its own thread",
     )
