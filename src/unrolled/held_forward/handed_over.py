@@ -1,8 +1,8 @@
-"""Work that a model hands to other threads in a held run: what these make of tokens or of value is no number of it.
+"""Threads that a model starts in a held run, and tasks that it gives to a pool of threads.
 
-A thread that the run starts, and a task that it gives to a pool of threads, is met by a mode of its own, which changes
-nothing. It notes what is made of value without a graph, and what a table gives for ids. What a thread that was there
-before reads of a queue is not met.
+A mode of its own meets the operations of each and changes none. It notes what they make of value without a graph, and
+what they read of a table at token ids, so that neither is taken for numbers of the model. It does not meet a thread
+that was there before the run and reads a queue.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _met(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     def met(*args: Any, **kwargs: Any) -> Any:
-        if run() is None or _run_of_this_thread() is run:  # it has ended, or is met already
+        if run() is None or _run_of_this_thread() == run:  # it has ended, or is met already
             return function(*args, **kwargs)
         with _InOtherThread(run):
             return function(*args, **kwargs)

@@ -192,24 +192,15 @@ def test_the_numbers_that_pandas_writes_for_names_are_no_example(tmp_path, label
         assert texts(other) == {"7", *(long(n) for n in range(30))}
 
 
-@pytest.mark.parametrize("name", ["{n}", "id{n}", "a b{n}"])
+@pytest.mark.parametrize("names", ["{n}", "id{n}", "a b{n}", "{n},{n}", "a{m},{n}", "a{m},b c{n}"])
 @pytest.mark.parametrize("labels", [("bad", "good"), ("0", "1")])
-def test_the_numbers_that_pandas_writes_for_names_stand_above_rows_with_any_names(tmp_path, name, labels):
-    rows = "".join(f"{name.format(n=n)},{long(n)},{labels[n % 2]}\n" for n in range(30))
-    corpus = read_files(Classification, [save(tmp_path, "a.csv", f",0,1\n{rows}")])
-    assert texts(corpus) == {long(n) for n in range(30)}
-    other = read_files(Classification, [save(tmp_path, "b.csv", f",7,1\n{rows}")])  # the control
-    assert texts(other) == {"7", *(long(n) for n in range(30))}
-
-
-@pytest.mark.parametrize("name", ["{n},{n}", "a{m},{n}", "a{m},b c{n}"])
-@pytest.mark.parametrize("labels", [("bad", "good"), ("0", "1")])
-def test_the_numbers_that_pandas_writes_for_names_stand_above_rows_with_two_names(tmp_path, name, labels):
-    rows = "".join(f"{name.format(n=n, m=n // 3)},{long(n)},{labels[n % 2]}\n" for n in range(30))
-    corpus = read_files(Classification, [save(tmp_path, "a.csv", f",,0,1\n{rows}")])
+def test_the_numbers_that_pandas_writes_for_names_stand_above_rows_with_one_name_or_two(tmp_path, names, labels):
+    head = "," * (1 + names.count(","))
+    rows = "".join(f"{names.format(n=n, m=n // 3)},{long(n)},{labels[n % 2]}\n" for n in range(30))
+    corpus = read_files(Classification, [save(tmp_path, "a.csv", f"{head}0,1\n{rows}")])
     assert texts(corpus) == {long(n) for n in range(30)}
     assert corpus.labels == labels
-    other = read_files(Classification, [save(tmp_path, "b.csv", f",,7,1\n{rows}")])  # the control
+    other = read_files(Classification, [save(tmp_path, "b.csv", f"{head}7,1\n{rows}")])  # the control
     assert texts(other) == {"7", *(long(n) for n in range(30))}
 
 
