@@ -39,7 +39,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure, train_model, train_once
 
-__all__ = ["CORPORA", "PUBLISHED", "SentimentAndTopics", "read_corpus", "without_long"]
+__all__ = ["CORPORA", "PUBLISHED", "SentimentAndTopics", "learn", "read_corpus", "without_long"]
 
 CORPORA = ("SST-2", "AG News", "IMDB")
 _FAILED = (None, None)  # "failed to converge"
@@ -151,19 +151,7 @@ class SentimentAndTopics(Experiment):
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
         corpus = read_corpus(chosen["corpus"], chosen.get("reviews"), chosen.get("longest"), setup.data)
-        size = chosen["side"] ** 2 if chosen["model"] == "MM" else chosen["hidden"]
-        model = {
-            "encoder": _ENCODERS[chosen["model"]],
-            "hidden": size,
-            "embedding": size,
-            "pooling": "mean" if chosen["model"] == "Transformer" else "last",  # as the authors' Transformer
-            "options": {name: chosen[name] for name in ("window", "bias") if name in chosen},
-            **{name: chosen[name] for name in _DROPOUT},
-        }
-        training = {name: chosen[name] for name in _LEARNED if name in chosen}
-        sizes = {"examples": [len(corpus.train), len(corpus.dev), len(corpus.test)], "largest": _largest(corpus)}
-        train = train_once if chosen["corpus"] in _SHARED else train_model
-        return {**sizes, **train_and_measure(setup, "classify", corpus, model, training, train_with=train)}
+        return learn(corpus, chosen, setup)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare accuracies with the published ones."""
@@ -172,6 +160,23 @@ class SentimentAndTopics(Experiment):
         title = "Accuracy, %; (–): the paper reports that training failed to converge"
         tables = [Table(title, ("model", *columns), rows), Table("Sizes of the corpora", _SIZED, _sized(results))]
         return Report(tables)
+
+
+def learn(corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup) -> dict[str, Any]:
+    """Train the network that the settings of a trial name, choose the epoch on dev, measure on test."""
+    size = chosen["side"] ** 2 if chosen["model"] == "MM" else chosen["hidden"]
+    model = {
+        "encoder": _ENCODERS[chosen["model"]],
+        "hidden": size,
+        "embedding": size,
+        "pooling": "mean" if chosen["model"] == "Transformer" else "last",  # as the authors' Transformer
+        "options": {name: chosen[name] for name in ("window", "bias") if name in chosen},
+        **{name: chosen[name] for name in _DROPOUT},
+    }
+    training = {name: chosen[name] for name in _LEARNED if name in chosen}
+    sizes = {"examples": [len(corpus.train), len(corpus.dev), len(corpus.test)], "largest": _largest(corpus)}
+    train = train_once if chosen["corpus"] in _SHARED else train_model
+    return {**sizes, **train_and_measure(setup, "classify", corpus, model, training, train_with=train)}
 
 
 @lru_cache(maxsize=1)
