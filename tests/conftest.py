@@ -26,6 +26,10 @@ for device in (torch.cuda, torch.xpu, torch.mtia):
     if not device.is_available():
         device.manual_seed_all = id  # does nothing
 
+# The tests write thousands of files, none of which has to survive a crash of the machine: milliseconds each. A wrong
+# descriptor is an error of fstat as well. Programs that the tests start wait for the disk as ever.
+os.fsync = os.fstat
+
 # fixtures: the command line in the test's own process, and a network that it trained on made-up reviews
 pytest_plugins = ["command_line", "toy_reviews"]
 

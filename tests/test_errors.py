@@ -54,6 +54,7 @@ def test_an_error_is_the_same_in_another_process(error):
     assert (type(found), str(found), vars(found)) == (type(error), str(error), vars(error))
 
 
+@pytest.mark.slow
 def test_a_worker_tells_its_error():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         with pytest.raises(UnknownNameError, match="did you mean 'gru'"):

@@ -18,6 +18,7 @@ from unrolled.extras import require_extra
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_the_instrument_works_without_the_packages_of_any_extra(tmp_path: Path) -> None:
     words = [sys.executable, ROOT / "tests" / "without_extras.py", tmp_path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

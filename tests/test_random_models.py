@@ -101,6 +101,7 @@ def run(seeds):
     return refusals
 
 
+@pytest.mark.slow
 def test_a_few_random_models():
     refused = run(range(QUICK))
     assert refused < QUICK  # of two calls a model: a law that holds since all is refused says nothing

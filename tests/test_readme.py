@@ -42,6 +42,7 @@ def test_the_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch:
         exec(compile(text, f"{page.name}, Python block {number}", "exec"), names)
 
 
+@pytest.mark.slow
 def test_the_guide_to_a_test_set_finds_the_shortcut_and_its_ranking_is_above_a_drawn_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,6 +61,7 @@ def test_the_guide_to_a_test_set_finds_the_shortcut_and_its_ranking_is_above_a_d
     assert "\\begin{tabular}" in said
 
 
+@pytest.mark.slow
 def test_the_guide_to_series_finds_the_hours_that_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("pandas", "matplotlib"):
         pytest.importorskip(package, reason="needs the extras [tables] and [figures]")

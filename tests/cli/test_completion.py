@@ -68,6 +68,7 @@ def complete(place: Path, *words: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="no bash on the path")
 def test_bash_completes_what_can_be_named(place: Path) -> None:
     assert set(complete(place, "")) == set(COMMANDS)
@@ -94,6 +95,7 @@ def test_a_line_that_is_wrong_offers_nothing_and_says_nothing(place: Path) -> No
     assert complete(place, "nothing", "x") == complete(place, "train", "nothing", "--") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_zsh_and_fish_are_answered(place: Path, shell: str) -> None:
     asked = {"_UNROLLED_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}

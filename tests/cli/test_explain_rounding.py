@@ -54,6 +54,7 @@ def test_a_sum_that_closes_stays_in_float32(unrolled: Command, words: tuple[obje
         assert not any(NOTE in note for note in found["notes"])  # an inexact expansion gains nothing by float64
 
 
+@pytest.mark.slow
 def test_the_page_leaves_out_the_expansions_that_overflow(
     unrolled: Command, words: tuple[object, ...], tmp_path: Path
 ) -> None:

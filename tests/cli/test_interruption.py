@@ -149,6 +149,7 @@ m.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "function", "said"),
     [

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")]
 TEXTS = ("a b c", "b", "c c a b", "a a")
 
 

@@ -43,11 +43,13 @@ def loaded_by(*lines):
 DATA_COMMANDS = ("list", "describe", "check", "fetch")
 
 
+@pytest.mark.slow
 def test_no_help_loads_torch_or_a_task():
     lines = [(*words, "--help") for words in (*zip(COMMANDS), *(("data", name) for name in DATA_COMMANDS))]
     assert loaded_by(*lines) == {line: [0, [], [], ""] for line in lines}
 
 
+@pytest.mark.slow
 def test_the_help_of_a_task_loads_no_other_task():
     expected = {
         ("train", task, "--help"): [0, [], [f"unrolled.lab.tasks.{task}"], ""]
@@ -56,12 +58,14 @@ def test_the_help_of_a_task_loads_no_other_task():
     assert loaded_by(*expected) == expected
 
 
+@pytest.mark.slow
 def test_the_control_a_computation_loads_torch():
     ((status, heavy, _, said),) = loaded_by(("parameters", "lstm", "--input", "3", "--match", "1000")).values()
     assert (status, said) == (0, "")
     assert "torch" in heavy
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_found_before_torch_is_loaded():
     lines = (
         ("train", "classify", "--data", "gone.csv"),

@@ -34,6 +34,7 @@ def said(words, folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status"), [("parameters gru --match 1000 --input 3", 0), ("predict gone é.txt", 74), ("nonsense", 2)]
 )

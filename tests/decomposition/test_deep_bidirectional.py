@@ -180,6 +180,7 @@ def test_the_accounts_of_several_outputs_are_those_of_each(pool):
         torch.testing.assert_close(together.token_scores, alone.token_scores)
 
 
+@pytest.mark.slow
 def test_all_spans_of_two_layers_cost_the_square_of_the_length_and_of_three_the_cube():
     def operations(layers, time):
         model, x = Pooled(nn.GRU, layers, "mean"), torch.randn(1, time, E).double()

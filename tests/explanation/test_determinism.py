@@ -258,6 +258,7 @@ assert "torch._dynamo" in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_what_draws_is_named_without_loading_torchs_compiler():
     """Which takes longer than all the rest; other tests of this process have loaded it."""
     done = subprocess.run([sys.executable, "-c", DRAWS], capture_output=True, text=True, check=False)

@@ -270,6 +270,7 @@ assert "torch._dynamo" in sys.modules and torch.compile.__module__ == "torch"
 """
 
 
+@pytest.mark.slow
 def test_what_a_model_compiles_in_its_forward_is_run_as_python():
     """The first such call loads the compiler, which the tests beside this one have done."""
     done = subprocess.run([sys.executable, "-c", COMPILES_IN_ITS_FORWARD], capture_output=True, text=True, check=False)

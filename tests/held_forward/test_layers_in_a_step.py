@@ -153,6 +153,7 @@ def test_shares_follow_an_operation_as_they_follow_its_parts(name):
     torch.testing.assert_close(*scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "converges"), [(of_a_part, True), (kinked, False)])
 def test_what_increments_cannot_follow_is_integrated(function, converges):
     torch.manual_seed(1)

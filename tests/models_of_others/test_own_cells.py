@@ -116,6 +116,7 @@ def test_a_map_that_may_draw_is_refused_in_one_line_and_check_says_so():
     assert "a torch.vmap that draws random numbers" in whole.why
 
 
+@pytest.mark.slow
 def test_a_stack_of_two_is_torchs_stack():
     class Two(nn.Module):
         def __init__(self, low, top):
@@ -258,6 +259,7 @@ def gauss(nodes):
     return torch.tensor((points + 1) / 2), torch.tensor(weights / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CELLS))
 def test_other_cells_have_the_n_grams_of_a_plain_loop(name):
     make, call, start, read = CELLS[name]

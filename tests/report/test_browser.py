@@ -22,6 +22,7 @@ from unrolled.report.spans import by_span, rows_by_order, values_of
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
 ]
 

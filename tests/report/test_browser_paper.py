@@ -13,6 +13,7 @@ from unrolled.report.page import render_page
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
 ]
 

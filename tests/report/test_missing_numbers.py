@@ -142,6 +142,7 @@ def test_the_page_holds_null_and_rounds_each_feature_by_its_own_size(build):
     assert small == pytest.approx([k / 1e5 for k in range(1, 7)], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path")
 def test_the_page_starts_a_line_anew_behind_a_gap(build, chromium):

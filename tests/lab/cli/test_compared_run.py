@@ -30,6 +30,7 @@ def stars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_of_a_network_that_learned_nothing_the_printed_command_trains_one_that_does(
     unrolled: Command, stars: Path
 ) -> None:

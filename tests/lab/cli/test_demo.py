@@ -19,6 +19,7 @@ from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 
 Command = Callable[..., Any]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

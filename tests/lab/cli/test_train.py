@@ -257,6 +257,7 @@ def test_the_defaults_of_a_pooled_model_are_those_the_help_names(unrolled: Comma
     assert f"[default: ({TrainingSettings().lr})]" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["dyck(2, 3, seed=1)", "dyck(2,3,seed=1)", " dyck(2, 3,seed=1) "])
 def test_settings_of_a_dataset_may_be_written_with_spaces_in_a_file(
     unrolled: Command, tmp_path: Path, written: str

@@ -41,6 +41,7 @@ def test_both_forms_have_the_same_numbers_and_are_shown_as_they_were_typed(unrol
     assert [record["notes"] for record in records] == [[], []]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trained")
 def test_phrases_of_both_forms_are_one_row(unrolled):
     words = ["--target", "bad", "--phrases", "phrases.csv"]

@@ -98,6 +98,7 @@ def test_vectors_of_another_size_than_asked_for_are_refused(tmp_path):
     assert read_vectors(write(tmp_path, GLOVE), vocabulary("the"), size=3).found.sum() == 1
 
 
+@pytest.mark.slow
 def test_only_the_words_of_the_vocabulary_are_held(tmp_path):
     draw = random.Random(0)
     lines = (f"w{number} {' '.join(f'{draw.random():.4f}' for _ in range(50))}\n" for number in range(3000))

@@ -73,6 +73,7 @@ def test_what_is_never_to_be_drawn_is_not():
     assert not {0, 7} & set(written(model, 200, never=(0, 7)))
 
 
+@pytest.mark.slow
 def test_tokens_come_as_often_as_they_are_likely():
     scores, generator = torch.tensor([0.3, -1.0, 1.2, 0.0]), torch.Generator().manual_seed(0)
     for temperature in (0.5, 1.0, 2.0):

@@ -119,6 +119,7 @@ def test_a_smoke_run_has_tables_with_rows_and_is_found_again(smoked):
     assert [each.values for each in found] == [json.loads(json.dumps(each.values)) for each in results]
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_tables_of_a_smoke_run_and_draws_its_figures_without_running_it_again(
     smoked, unrolled, tmp_path
 ):

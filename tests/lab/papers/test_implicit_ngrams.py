@@ -216,6 +216,7 @@ def test_networks_that_several_experiments_open_are_trained_once(scale):
         assert all(mine[name][key] == shared[name.lower()][key] for key in ("data", "model", "training"))
 
 
+@pytest.mark.slow
 def test_at_scale_day_figures_open_the_networks_of_table_3(tmp_path, monkeypatch):
     """The task, architecture and training are the same, so each network is trained once."""
     asked = {}

@@ -31,6 +31,7 @@ def a_result(trial, values):
     return Result(trial, values, 1.0, "2026-01-01", "a test", "a machine", {})
 
 
+@pytest.mark.slow
 def test_a_learned_stack_closes_every_bracket_and_one_that_has_not_learned_does_not(tmp_path):
     settings = {
         "model": "embeddings learned, e = 2",

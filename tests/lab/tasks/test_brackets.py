@@ -73,6 +73,7 @@ def test_five_parameters_learn_to_close_every_bracket_of_longer_strings(learn, j
     assert [each["wcpa"] for each in found] == [0.0, 1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", ARCHITECTURES[1:], ids=lambda parts: "-".join(map(str, parts.values())))
 def test_other_models_learn(learn, judge, parts):
     task = made(**parts)

@@ -55,6 +55,7 @@ def judged(task, model, lines, size=3):
         return task.compute_metrics(model, map(text.select, text.plan(size)))
 
 
+@pytest.mark.slow
 def test_a_text_is_learned_to_its_entropy_by_what_remembers_and_not_by_what_does_not(corpus):
     task = task_for(corpus)
     found = judged(task, learned(task, corpus), corpus.dev)

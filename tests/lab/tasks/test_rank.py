@@ -93,6 +93,7 @@ def test_a_rule_about_words_is_learned_and_without_training_it_is_not(corpus, sw
     assert after["loss"] < 0.3 < before["loss"]
 
 
+@pytest.mark.slow
 def test_names_that_nobody_knows_are_found_by_what_is_shared_alone():
     corpus = corpus_of(shared)
     found = {}

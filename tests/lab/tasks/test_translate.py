@@ -66,6 +66,7 @@ def test_a_language_without_a_frequent_word_is_refused(side):
 # Learning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "switches", [{"attention": False, "bidirectional": False, "layers": 2}, {"encoder": "mlstm"}], ids=str
 )
@@ -75,6 +76,7 @@ def test_other_networks_learn_it_too(corpus, switches):
     assert judged(task, learned(task, corpus, 6), corpus.dev)["bleu"] > 30
 
 
+@pytest.mark.slow
 def test_a_language_that_is_spoken_backwards_is_learned_and_without_training_it_is_not(corpus, translator):
     task, model = translator
     before, after = judged(task, built(task), corpus.dev), judged(task, model, corpus.dev)

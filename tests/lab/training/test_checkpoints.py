@@ -23,6 +23,7 @@ def spoil(path, how):
     path.write_bytes(content[: len(content) // 2] if how == "half" else b"" if how == "empty" else content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["one bit", "half", "empty"])
 def test_a_damaged_checkpoint_is_known_and_the_one_before_it_taken(text, whole, tmp_path, how):
     older, newer = stopped(text, tmp_path / "run")

@@ -77,6 +77,7 @@ def test_the_measures_are_those_of_the_weights_in_the_run(trained, task, corpus)
     assert trained.metrics["test_loss"] == pytest.approx(found["loss"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_task_with_a_state_learns_and_is_judged(tmp_path):
     corpus = stream()
     run = train(carry(), corpus, settings(batch=4, epochs=12), tmp_path / "run", data=DATA)
@@ -203,6 +204,7 @@ def test_the_gradient_is_cut_to_the_norm_that_was_asked_for_and_its_own_norm_is_
     assert moved[0.0] > 1e4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["simplified_gru", "simplified_lstm", "rnn", "gru", "lstm"])
 def test_spectral_normalisation_bounds_the_weights_of_the_run(corpus, tmp_path, encoder):
     task = classify(corpus, encoder=encoder)

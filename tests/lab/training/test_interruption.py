@@ -20,6 +20,7 @@ from unrolled.lab.training.run_creation import finish_run_folder
 from unrolled.lab.training.run_folder import load_run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "error"), [(signal.SIGTERM, StoppedError), (signal.SIGINT, KeyboardInterrupt)], ids=["SIGTERM", "SIGINT"]
 )
@@ -41,6 +42,7 @@ def test_a_signal_ends_the_training_after_the_step_under_way_and_it_can_be_resum
     assert outcome(tmp_path / "run") == outcome(whole.folder)
 
 
+@pytest.mark.slow
 def test_the_last_step_of_an_epoch_is_a_step_like_others(text, whole, tmp_path):
     last = whole.history[0].step
     for at in (last - 1, last):

@@ -293,6 +293,7 @@ def test_readers_see_one_state_while_a_run_is_trained_and_replaced_again_and_aga
     assert all("no epoch has ended yet" in message for message in refused)
 
 
+@pytest.mark.slow
 def test_an_earlier_run_that_was_being_replaced_is_put_back(tmp_path, whole):
     stopped(tmp_path / "run")
     (tmp_path / "run").rename(tmp_path / ".run.replaced")  # what a kill between two renames leaves

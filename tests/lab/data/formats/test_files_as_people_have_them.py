@@ -261,6 +261,7 @@ def test_a_test_label_never_trained_on_is_refused_or_left_out_on_request(tmp_pat
     assert (len(found.examples), len(found.notes)) == (1, 1)
 
 
+@pytest.mark.slow
 def test_labels_cost_linear_time(tmp_path):
     def seconds(count):
         path = save(tmp_path, f"{count}.tsv", "".join(f"text {n}\tlabel {n // 2}\n" for n in range(2 * count)))

@@ -113,6 +113,7 @@ def test_it_begins_none_when_the_time_is_up(store):
     assert go(experiment, store, 0.0) == 0
 
 
+@pytest.mark.slow
 def test_the_trial_under_way_is_stopped_in_time_and_goes_on_the_next(store):
     slow, watching = Sleeps(seconds=60.0), WatchedTrials()
     began = time.monotonic()

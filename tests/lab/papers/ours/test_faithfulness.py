@@ -122,6 +122,7 @@ def table_of(results, start):
     return found
 
 
+@pytest.mark.slow
 def test_methods_of_a_later_family_are_compared_within_it_and_change_no_earlier_table():
     """The later training scores .2 less with every method, on fewer texts."""
     earlier = [each for each in faithful(lambda *_: None) if each.trial.settings["family"] not in LATER]
@@ -147,6 +148,7 @@ def test_the_best_method_stands_first_and_each_is_named_where_it_is_furthest_beh
     assert rows.index(shares) == 1
 
 
+@pytest.mark.slow
 def test_a_method_that_some_networks_lack_is_compared_on_the_others_and_has_a_reason():
     """LRP scores .1 more where secant scores .1 less than elsewhere: its mean alone would hide that it is better."""
 
@@ -179,6 +181,7 @@ def test_each_training_by_itself_says_where_the_default_is_below():
     assert rows[0][5] == "–"
 
 
+@pytest.mark.slow
 def test_an_expansion_is_chosen_on_dev_and_judged_on_test():
     """On one network dev prefers p = 1/2, on the others the default p; test says the opposite of dev."""
 

@@ -38,6 +38,7 @@ def slope(result, word, side, expansion="zero"):
     return next(each for each in ranked_words(result, expansion, side).words if each.word == word)
 
 
+@pytest.mark.slow
 def test_not_is_found_to_turn_both_of_its_neighbours_once_that_was_learned(operators_run):
     trained, untrained = operators_run("trained"), operators_run("untrained")
     assert trained["accuracy"] > 0.9
@@ -54,6 +55,7 @@ def test_not_is_found_to_turn_both_of_its_neighbours_once_that_was_learned(opera
     assert slope(trained, "not", "after").slope < low < high
 
 
+@pytest.mark.slow
 def test_words_that_read_with_the_vectors_of_others_do_something_else(operators_run):
     trained, shuffled = operators_run("trained"), operators_run("vectors shuffled")
     assert trained["words"] == shuffled["words"]

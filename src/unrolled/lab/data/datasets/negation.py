@@ -22,6 +22,7 @@ Source:
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 from itertools import cycle, islice, product
 from pathlib import Path
 
@@ -72,29 +73,31 @@ class NegationReviews(Dataset):
 
     def read(self, folder: Path | None = None) -> Classification:
         """Generate the splits; no folder is needed. Labels are 0 for negative and 1 for positive."""
-        generator = random.Random(self.seed)  # noqa: S311  # sentences, not secrets
-        halves = [self._draw(label, generator) for label in (0, 1)]
-        splits, start = [], 0
-        for size in _SIZES:
-            stop = start + size // 2
-            split = [example for half in halves for example in half[start:stop]]
-            generator.shuffle(split)
-            splits.append(tuple(split))
-            start = stop
-        train, dev, test = splits
+        train, dev, test = _splits(self.double_negation, self.seed)
         return Classification(name=self.name, labels=("negative", "positive"), train=train, dev=dev, test=test)
 
-    def _draw(self, label: int, generator: random.Random) -> list[Example]:
-        """Draw different sentences of one class, from its three kinds of phrases in turn."""
-        frames = _frames()
-        beginnings = {
-            phrase: iter(generator.sample(frames, len(frames)))
-            for kind in _phrases(label, self.double_negation)
-            for phrase in kind
-        }
-        turns = cycle([cycle(kind) for kind in _phrases(label, self.double_negation)])
-        phrases = (next(kind) for kind in islice(turns, sum(_SIZES) // 2))
-        return [Example(tuple(f"{next(beginnings[phrase])} {phrase}".split()), label) for phrase in phrases]
+
+@lru_cache(maxsize=4)  # to draw them takes longer than all else that is done before a training on them
+def _splits(double_negation: bool, seed: int) -> tuple[tuple[Example, ...], ...]:
+    generator = random.Random(seed)  # noqa: S311  # sentences, not secrets
+    halves = [_draw(_phrases(label, double_negation), label, generator) for label in (0, 1)]
+    splits, start = [], 0
+    for size in _SIZES:
+        stop = start + size // 2
+        split = [example for half in halves for example in half[start:stop]]
+        generator.shuffle(split)
+        splits.append(tuple(split))
+        start = stop
+    return tuple(splits)
+
+
+def _draw(kinds: list[list[str]], label: int, generator: random.Random) -> list[Example]:
+    """Draw different sentences of one class, from its kinds of phrases in turn."""
+    frames = _frames()
+    beginnings = {phrase: iter(generator.sample(frames, len(frames))) for kind in kinds for phrase in kind}
+    turns = cycle([cycle(kind) for kind in kinds])
+    phrases = (next(kind) for kind in islice(turns, sum(_SIZES) // 2))
+    return [Example(tuple(f"{next(beginnings[phrase])} {phrase}".split()), label) for phrase in phrases]
 
 
 def _phrases(label: int, double_negation: bool) -> list[list[str]]:
