@@ -22,6 +22,7 @@ from unrolled.explanation.notes import constants_note
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.past_networks import reads_past
 from unrolled.explanation.readout.record_forward import NotOneCallError
+from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.output_kind import kind_note
 from unrolled.explanation.thread_count import one_thread_if_small
@@ -92,7 +93,7 @@ def _observed_run(
     """Return what runs a model once and leaves it as it was."""
 
     def run() -> object:
-        with preserved(model, seed), torch.no_grad():
+        with preserved(model, seed), torch.no_grad(), named_failures((*args, *kwargs.values())):
             return model(*copy_tensors(args), **copy_tensors(kwargs))
 
     return run
