@@ -1,8 +1,9 @@
 """Threads that a model starts in a held run, and tasks that it gives to a pool of threads.
 
 A mode of its own meets the operations of each and changes none. It notes what they make of value without a graph, and
-what they read of a table at token ids, so that neither is taken for numbers of the model. It does not meet a thread
-that was there before the run and reads a queue.
+what they read of a table at token ids, so that neither is taken for numbers of the model; numbers that they make of
+ids alone have a name where they are added to value. It does not meet a thread that was there before the run and reads
+a queue.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.computed_ids import operands_read
 from unrolled.held_forward.operands import carries, operands
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import Operation, name_of
 from unrolled.held_forward.other_threads import note_made, refused_from_other_threads, was_made
+from unrolled.held_forward.python_values import TO_PYTHON
 from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -40,13 +45,16 @@ class MeetsOtherThreads(OperationMode):
     """A mode of a run that may hand work to other threads."""
 
     positions: TokenPositions
+    rows: Rows
 
     def __init__(self) -> None:
         super().__init__()
         self._ids: TensorNotes[bool] = TensorNotes()
-        """What other threads made of token ids alone."""
+        """What other threads made of token ids alone, and whether that is masks."""
         self._numbers_elsewhere: TensorNotes[bool] = TensorNotes()
         """What they made of numbers of the model alone."""
+        self._took_out = ""
+        """The operation by which one of them gave Python numbers of value."""
 
     def is_value(self, value: Tensor) -> bool:
         """Whether a tensor that another thread reads carries value of this run."""
@@ -57,6 +65,12 @@ class MeetsOtherThreads(OperationMode):
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation; a table that is read at ids of another thread gives no numbers of the model."""
+        if name := self._took_out:
+            self._took_out = ""  # the model's hooks run after an error
+            raise UnsupportedOperationError(
+                f"the model takes numbers out of torch ({name}) in another thread, where value cannot be followed; "
+                "compute that step with torch operations, or explain the part of the model before it"
+            )
         if len(self._ids):
             given = operands((*args, *options.values()))
             if any(each in self._ids and each.dtype != torch.bool for each in given) and not any(map(carries, given)):
@@ -67,22 +81,43 @@ class MeetsOtherThreads(OperationMode):
                 return refused_from_other_threads(result)
         return super().run_operation(func, args, options)
 
+    def note_taken_out(self, operation: Operation, given: Sequence[Tensor]) -> None:
+        """Note that another thread gives Python numbers of value, which may come back as any others."""
+        if operation.name in TO_PYTHON and any(self.is_value(each) or was_made(each) for each in given):
+            self._took_out = operation.name
+
     def note_elsewhere(self, operation: Operation, given: Sequence[Tensor], result: Any, what: str) -> None:
         """Note what an operation of another thread, or on its ids, gives; ``what`` names it in an error."""
+        given = operands_read(operation, given)
         made = any(map(was_made, given))
         ids = [each for each in given if each in self._ids or each in self.positions or each in self.positions.several]
         valued = any(map(self.is_value, given))
         tables = bool(ids) and any(_may_be_table(each) and each not in self._ids for each in given)
         for each in _results(operation, given, result):
             if not (each.is_floating_point() or each.is_complex()):
-                if made or ids or valued:
-                    self._ids[each] = True
+                if ids:
+                    self._note_ids(operation, ids, each)
+                elif made or valued:  # as the place of a maximum
+                    self._ids[each] = False
+                    self.rows.mark(each, "held", operation.name)
             elif made or tables or (valued and not each.requires_grad):
                 note_made(each, what)
             elif ids and not valued:
-                self._ids[each] = True
+                self._note_ids(operation, ids, each)
             elif each.requires_grad and not valued:  # else its graph tells what it is made of
                 self._numbers_elsewhere[each] = True
+
+    def _note_ids(self, operation: Operation, ids: Sequence[Tensor], result: Tensor) -> None:
+        """Note what is made of token ids alone, and name it: where it is added to value no token has it."""
+        masks = result.dtype == torch.bool or all(self._ids.get(each, self.positions.are_masks(each)) for each in ids)
+        self._ids[result] = masks
+        own = next((origin for origin in map(self.rows.origin, ids) if origin.kind in ("held", "computed")), None)
+        if masks:
+            self.rows.mark(result, "mask", "masks")
+        elif own is not None:
+            self.rows.mark(result, *own)
+        else:
+            self.rows.mark(result, "computed", f"numbers that {operation.name} made of ids in another thread")
 
 
 def _may_be_table(value: Tensor) -> bool:
@@ -111,8 +146,9 @@ class _InOtherThread(TorchFunctionMode):
         result = func(*args, **options)
         run, operation = self.run(), name_of(func)
         if run is not None and not operation.name.startswith("get "):
-            what = f"computes {operation.name} in another thread"
-            run.note_elsewhere(operation, operands((*args, *options.values())), result, what)
+            what, given = f"computes {operation.name} in another thread", operands((*args, *options.values()))
+            run.note_taken_out(operation, given)
+            run.note_elsewhere(operation, given, result, what)
         return result
 
 
