@@ -183,7 +183,7 @@ def test_a_text_of_which_the_model_knows_no_word_is_noted(unrolled, tmp_path):
 def test_a_text_without_a_word_keeps_its_row_and_has_no_prediction(unrolled, tmp_path):
     (tmp_path / "a.txt").write_text("a dull film\n\n   \na great film\n")
     done = unrolled("predict", "runs/reviews", "a.txt", "--out", "p.csv")
-    assert done.out == "4 predictions: p.csv; 2 texts without a word have no prediction (a.txt: lines 2-3)\n"
+    assert done.out == "2 predictions: p.csv; 2 texts without a word have no prediction (a.txt: lines 2-3)\n"
     assert (
         unrolled("predict", "runs/reviews", "a.txt").err
         == "2 texts without a word have no prediction (a.txt: lines 2-3)\n"

@@ -92,5 +92,5 @@ def test_rows_of_another_width_are_told_from_rows_without_a_text(unrolled):
     Path("ragged.csv").write_text("summary,more\ngreat film indeed,1\ngreat, but long,2\n,3\ndull plot,4\n")
     done = unrolled("predict", "r", "ragged.csv")
     assert [bool(row["predicted"]) for row in csv.DictReader(io.StringIO(done.out))] == [True, False, False, True]
-    assert "ragged.csv: 1 row with more or fewer columns than 2 (line 3)" in done.err
+    assert "ragged.csv: 1 row with more or fewer columns than 2, read as without a text (line 3)" in done.err
     assert "2 texts without a word have no prediction (ragged.csv: lines 3-4)" in done.err

@@ -105,7 +105,8 @@ def predict(
     if not rows:
         typer.echo(harmless(nothing), err=True)
     said = harmless("".join(f"; {line}" for line in _notes(rows)))
-    typer.echo(f"{counted(len(rows), 'prediction')}: {visible(str(out))}{said}")
+    predicted = sum(bool(row.predicted) for row in rows)
+    typer.echo(f"{counted(predicted, 'prediction')}: {visible(str(out))}{said}")
 
 
 def _notes(rows: Iterable[Prediction]) -> Iterator[str]:

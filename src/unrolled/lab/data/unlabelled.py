@@ -97,7 +97,8 @@ def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None])
         yield number, cells[column] if len(cells) == table.width else ""
     if others:
         rows = "row" if len(others) == 1 else "rows"
-        say(f"{table.path}: {len(others):,} {rows} with more or fewer columns than {table.width} ({line_list(others)})")
+        told = f"{len(others):,} {rows} with more or fewer columns than {table.width}, read as without a text"
+        say(f"{table.path}: {told} ({line_list(others)})")
 
 
 def _say_column(path: Path, names: Sequence[str], column: int, reading: Reading, say: Callable[[str], None]) -> None:
