@@ -30,6 +30,16 @@ class Drawn(Classifier):
         return super().forward(tokens) + torch.randn(3)
 
 
+class FromDictionary(Classifier):
+    def forward(self, batch):
+        return super().forward(batch["ids"])
+
+
+class WithoutTensors(Classifier):
+    def forward(self, rows):
+        return super().forward(torch.tensor(rows))
+
+
 class Unused(Classifier):
     def __init__(self):
         super().__init__()
@@ -129,6 +139,12 @@ def test_of_one_number_for_each_example_only_an_account_needs_a_target(examples)
     assert unrolled.account(model, x, target=lambda out: out).closes
     with pytest.raises(UsageError, match=r"pass target=.*lambda out: out"):
         unrolled.account(model, x)
+
+
+def test_a_tensor_in_a_dictionary_is_what_the_model_reads():
+    batch, rows = {"name": "a", "ids": ids(2, 5)}, ids(2, 5).tolist()
+    assert [part.reads for part in unrolled.check(FromDictionary(nn.GRU), batch).parts][-1] == "(2, 5)"
+    assert [part.reads for part in unrolled.check(WithoutTensors(nn.GRU), rows).parts][-1] == "no tensor"  # the control
 
 
 def test_it_counts_calls_and_names_what_is_read():

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.decomposition.nested_tensors import leaves
 from unrolled.explanation.networks.recurrent_names import type_name
 
 __all__ = ["Received", "kind_of", "ngrams_of", "reads_of"]
@@ -38,7 +39,8 @@ def reads_of(calls: Sequence[Received]) -> str:
             )
         if isinstance(value, Tensor):
             return str(tuple(value.shape))
-    return "no tensor"
+    inner = next((tensor for value in _values(calls[0]) for _, tensor in leaves(value)), None)  # as in a dictionary
+    return "no tensor" if inner is None else str(tuple(inner.shape))
 
 
 def ngrams_of(module: nn.Module, calls: Sequence[Received]) -> str:
