@@ -107,6 +107,7 @@ def test_names_are_given_for_each_example():
         (lambda _, series: series.explain_batch(["a"]), "are texts, but the estimator was fitted on numbers"),
         (lambda _, series: series.explain_batch(VALUES[:, :, :1]), "X has 1 features, but .* is expecting 2"),
         (lambda _, series: series.explain(VALUES), r"shape \(20, 6, 2\); .*: several are for explain_batch"),
+        (lambda _, series: series.explain([VALUES[0], VALUES[1, :3]]), "lengths; .*: several are for explain_batch"),
         (lambda _, series: series.explain_batch(np.full((2, 6, 2), np.nan)), "sequence 1 contains NaN"),
     ],
 )

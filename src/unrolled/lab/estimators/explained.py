@@ -83,7 +83,14 @@ class ExplainsExamples(BaseEstimator):
             return self._explained([indices], [words], target, against, options)[0]
         x = out_of_torch(x)
         check_columns(self, [x], rows=self.rows_)
-        shape, fitted = np.shape(x), "(time,)" if self.rows_ else "(time, features)"
+        fitted = "(time,)" if self.rows_ else "(time, features)"
+        try:
+            shape = np.shape(x)
+        except ValueError:  # in numpy's words about arrays of arrays
+            raise ShapeError(
+                f"the example is a {type(x).__name__} of rows of different lengths; expected one example, of shape "
+                f"{fitted}: several are for explain_batch"
+            ) from None
         if len(shape) > (1 if self.rows_ else 2) and shape[1:] != (1,):
             raise ShapeError(
                 f"the example has shape {shape}; expected one example, of shape {fitted}: several are for explain_batch"
