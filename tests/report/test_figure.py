@@ -5,7 +5,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+import unrolled
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import FileError, UsageError
 
@@ -189,6 +191,35 @@ def test_an_image_of_several_sequences_has_the_images_of_each(direction):
     np.testing.assert_array_equal(image[:3, 10:], raster(other, direction, 3))
     as_one = raster(torch.cat((one, other)), direction, 4)
     assert np.isnan(image).sum() > np.isnan(as_one).sum()
+
+
+class TwoTexts(nn.Module):
+    def __init__(self, both: bool):
+        super().__init__()
+        self.embed, self.one = nn.Embedding(9, 4), nn.GRU(4, 3, batch_first=True, bidirectional=True)
+        self.other = nn.GRU(4, 3, batch_first=True, bidirectional=both)
+
+    def forward(self, one, other):
+        read, further = self.one(self.embed(one))[0], self.other(self.embed(other))[0]
+        return read.mean(dim=1).sum(dim=1, keepdim=True) + further.mean(dim=1).sum(dim=1, keepdim=True)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_sequence_that_is_read_in_one_direction_has_no_cells_in_the_other(both):
+    torch.manual_seed(0)
+    found = unrolled.explain(TwoTexts(both).double(), torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]]), target=0)
+    forward, backward, _ = triangle_figure(found).axes
+    drawn = len(cells(forward).get_paths()), len(cells(backward).get_paths())
+    assert drawn == ((9, 9) if both else (9, 6))  # 3 + 2 + 1 of three tokens, 2 + 1 of two
+    assert sum(drawn) == len(list(found.ngrams()))
+
+
+def test_an_image_leaves_out_a_sequence_without_its_direction():
+    band = torch.ones(8, 4, dtype=torch.float64)
+    whole, part = raster(band, "backward", 4, (5,)), raster(band, "backward", 4, (5,), [1])
+    np.testing.assert_array_equal(part[:, :10], whole[:, :10])
+    assert np.isnan(part[:, 10:]).all()
+    assert not np.isnan(whole[0, 10:]).any()  # the control
 
 
 def test_a_character_that_the_font_lacks_comes_from_another_installed_font(build):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import torch
@@ -26,10 +27,18 @@ class Triangle:
     """Shape (directions, time, longest)."""
     starts: tuple[int, ...] = ()
     """Where further sequences begin that stand beside the first; no n-gram reaches over such a place."""
+    ways: tuple[int, ...] = ()
+    """The number of directions of each of these sequences; empty where there is one sequence."""
 
-    def within_one(self, start: int, stop: int) -> bool:
-        """Tell whether the tokens [start, stop) are of one sequence."""
-        return not any(start < each < stop for each in self.starts)
+    def holds(self, d: int, start: int, stop: int) -> bool:
+        """Tell whether the tokens [start, stop) are of one sequence, and one that has direction ``d``."""
+        if any(start < each < stop for each in self.starts):
+            return False
+        return bisect_right(self.starts, start) not in self.without(d)
+
+    def without(self, d: int) -> list[int]:
+        """Return the numbers of the sequences that do not have direction ``d``, whose entries are zeros."""
+        return [k for k, ways in enumerate(self.ways) if d >= ways]
 
     @property
     def scores(self) -> Tensor:

@@ -186,4 +186,5 @@ def _side_by_side(members: Sequence[Explanation]) -> Triangle:
         joined([each.triangle.score_band for each in members]),
         joined([each.triangle.contribution_band for each in members]),
         ends[:-1],
+        tuple(len(each.directions) for each in members),
     )

@@ -20,7 +20,9 @@ WIDE, TALL = 4800, 2400
 """The most points of an image."""
 
 
-def raster(band: Tensor, direction: str, longest: int, further: Sequence[int] = ()) -> NDArray[np.float64]:
+def raster(
+    band: Tensor, direction: str, longest: int, further: Sequence[int] = (), without: Sequence[int] = ()
+) -> NDArray[np.float64]:
     """Lay one direction's band out by length and middle, shape (rows, columns); NaN outside the triangle.
 
     A number of k tokens stands k / 2 tokens to the right of its first token's left edge, as in the drawn triangle.
@@ -30,6 +32,7 @@ def raster(band: Tensor, direction: str, longest: int, further: Sequence[int] = 
         direction: ``"forward"`` or ``"backward"``.
         longest: The number of tokens of the longest n-gram.
         further: Where further sequences begin that stand beside the first; no n-gram is of two.
+        without: The numbers of the sequences that do not have this direction.
     """
     time, held = len(band), min(longest, band.shape[1])
     values = by_first(band, direction == "backward")
@@ -38,8 +41,10 @@ def raster(band: Tensor, direction: str, longest: int, further: Sequence[int] = 
     least = torch.full_like(largest, torch.inf)
     starts = torch.arange(time, device="cpu")
     sequence = torch.bucketize(starts, torch.tensor(further, dtype=torch.int64, device="cpu"), right=True)
+    there = ~torch.isin(sequence, torch.tensor(without, dtype=torch.int64, device="cpu"))
     for k in range(held):
-        row, first = k * tall // held * wide, starts[: time - k][sequence[: time - k] == sequence[k:]]
+        of_one = there[: time - k] & (sequence[: time - k] == sequence[k:])
+        row, first = k * tall // held * wide, starts[: time - k][of_one]
         for half in (0, 1):  # a cell is two half tokens wide
             places = row + (2 * first + k + half) * wide // (2 * time)
             largest.scatter_reduce_(0, places, values[first, k], "amax")

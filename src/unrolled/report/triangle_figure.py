@@ -106,7 +106,7 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
     corners, values = [], []
     for k, row in enumerate(rows_by_order(bands[d], attribution.directions[d], attribution.longest)):
         for start, value in enumerate(row):
-            if not attribution.triangle.within_one(start, start + k + 1):
+            if not attribution.triangle.holds(d, start, start + k + 1):
                 continue
             x = start + k / 2
             corners.append([(x, k), (x + 1, k), (x + 1, k + 1), (x, k + 1)])
@@ -129,7 +129,8 @@ def _draw_cells(axes: Axes, attribution: Attribution, d: int, quantity: Quantity
 
 def _draw_image(axes: Axes, attribution: Attribution, d: int, quantity: Quantity, ends: float) -> None:
     rows, time = int(axes.get_ylim()[1]), len(attribution)
-    points = raster(values_of(attribution, quantity)[d], attribution.directions[d], rows, attribution.triangle.starts)
+    band, held = values_of(attribution, quantity)[d], attribution.triangle
+    points = raster(band, attribution.directions[d], rows, held.starts, held.without(d))
     axes.imshow(
         points,
         extent=(0, time, 0, rows),
