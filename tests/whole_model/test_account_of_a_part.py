@@ -33,3 +33,27 @@ def test_what_was_before_the_source_contributes_nothing():
     assert float(found.remainder.abs().max()) < 1e-12
     assert list(found.biases) == ["head.bias"]
     assert not found.constants
+
+
+def test_behind_a_module_that_standardises_numbers_count_from_the_mean():
+    class Scale(nn.Module):
+        def forward(self, xs):
+            return (xs - torch.tensor([15.0, 3.0])) / torch.tensor([4.0, 0.01])
+
+    class Forecast(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.rnn, self.head = Scale(), nn.GRU(2, D, batch_first=True), nn.Linear(D, 1)
+
+        def forward(self, xs):
+            return self.head(self.rnn(self.scale(xs))[0][:, -1])
+
+    torch.manual_seed(0)
+    model, series = Forecast().double().eval(), torch.randn(1, 6, 2).double() * 4 + 15
+    series[:, :, 1] = 3  # always the same, and its own mean
+    (behind,) = unrolled.account(model, series, target=0, of="scale").features.values()
+    assert behind.shape == (1, 6, 2)
+    assert behind[:, :, 0].abs().min() > 0
+    assert not behind[:, :, 1].any()
+    (whole,) = unrolled.account(model, series, target=0).features.values()
+    assert whole[:, :, 1].abs().min() > behind.abs().max()  # the control: from zero
