@@ -67,7 +67,8 @@ def explain(
         against: A class whose output is subtracted: why the target rather than this one?
         classes: Names of the model's outputs.
         tokens: The words of the sentence, for display only; of several sequences that do not read the same text,
-            their words by name: ``tokens={"encoder": [...], "decoder": [...]}``.
+            their words by name: ``tokens={"encoder": [...], "decoder": [...]}``. They are those of the argument, in its
+            order: a start token that the model puts before them needs no word, and is shown by its id, ``‹1›``.
         features: Names of the numbers of a step, for a model that reads numbers; what each contributes is
             ``feature_scores``.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
