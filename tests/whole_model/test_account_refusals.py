@@ -21,7 +21,7 @@ from unrolled.errors import (
 )
 from unrolled.held_forward import rule
 from unrolled.held_forward.mode import RULES
-from whole_model_zoo import Classifier, D, E, ids
+from whole_model_zoo import Classifier, D, E, Siamese, ids
 
 
 class Head(nn.Module):
@@ -274,6 +274,13 @@ def test_words_whose_number_does_not_fit_are_refused():
     for words in (["a"], list("ab"), list("abcdef")):
         with pytest.raises(ShapeError, match=f"{len(words)} tokens for a text of 5; expected one for each that is not"):
             unrolled.account(model, tokens, tokens=words)
+
+
+def test_words_of_one_of_two_texts_are_refused_by_the_sizes_of_both():
+    model, texts = Siamese(), (torch.tensor([[4, 5, 6]]), torch.tensor([[7, 8]]))
+    with pytest.raises(ShapeError, match=r"3 tokens for a text of 5 \(3 of argument 0, then 2 of argument 1\); exp"):
+        unrolled.account(model, *texts, target=0, tokens=list("abc"))
+    assert unrolled.account(model, *texts, target=0, tokens=list("abcde")).words == (tuple("abcde"),)  # the control
 
 
 def test_a_target_that_fits_is_suggested_where_a_model_returns_several_tensors():

@@ -65,8 +65,8 @@ def account(
         against: A class whose output is subtracted: why the target rather than this one?
         of: Path of a submodule whose output is to be accounted for in place of the arguments (``"encoder"``).
         classes: Names of the model's outputs.
-        tokens: The words of the text, or of each text of the batch, for display; of a model that reads numbers, the
-            names of the steps.
+        tokens: The words of the text, or of each text of the batch, for display; of a model that reads several texts,
+            the words of all of them one after the other; of a model that reads numbers, the names of the steps.
         features: Names of the numbers of a step, for a model that reads numbers.
         expansion: How recurrent networks are expanded; see :func:`unrolled.decompose`.
         share: Part of a gated product that is credited to its content, from 0 to 1.

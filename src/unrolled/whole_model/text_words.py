@@ -54,7 +54,11 @@ def _rename(texts: dict[str, list[list[str]]], words: list[list[str]], free: Seq
         count = sum(len(rows[place]) for rows in texts.values())
         padded = padded_words(row, count, free[place])
         if padded is None:
-            raise ShapeError(f"{len(row)} tokens for a text of {count}; expected one for each that is not padding")
+            parts = [f"{len(rows[place])} of argument {name}" for name, rows in texts.items()]
+            joined = f" ({', then '.join(parts)})" if len(parts) > 1 else ""
+            raise ShapeError(
+                f"{len(row)} tokens for a text of {count}{joined}; expected one for each that is not padding"
+            )
         for rows in texts.values():
             rows[place], padded = padded[: len(rows[place])], padded[len(rows[place]) :]
 
