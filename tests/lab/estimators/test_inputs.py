@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 from sklearn.model_selection import cross_val_score
+from sklearn.multioutput import MultiOutputRegressor
 
 from unrolled.errors import UsageError
 from unrolled.sklearn import RecurrentClassifier, RecurrentRegressor
@@ -256,6 +257,9 @@ def test_numbers_of_several_types_are_classes(answers):
         (set(MOODS), "y is a set; expected a list"),
         ("+-" * 8, "y is a str; expected a list"),
         (3, "y is an int; expected a list"),
+        (np.zeros((16, 2)), "y has 2 answers for each example; .*: fit an estimator for each column, as MultiOutputR"),
+        ([["+", "-"]] * 16, "y has 2 answers for each example"),
+        (pd.DataFrame({"a": [0, 1] * 8, "b": [1, 0] * 8}), "y has 2 answers for each example"),
         (np.array([np.nan, *[0.0, 1.0] * 7, 1.0]), r"y\[0\] is nan; expected an answer for each example"),
         (pd.Series([None, *[True, False] * 7, True], dtype="boolean"), r"y\[0\] is of type NAType; expected an answer"),
     ],
@@ -264,6 +268,15 @@ def test_what_is_no_list_of_answers_is_refused(answers, message):
     with pytest.raises(UsageError, match=message) as caught:
         RecurrentClassifier(**SMALL).fit(TEXTS, answers)
     assert "\n" not in str(caught.value)
+
+
+def test_several_answers_for_each_example_are_learned_by_an_estimator_each():
+    series = np.random.default_rng(0).normal(size=(16, 5, 2))
+    answers = np.stack([series.sum((1, 2)), series[:, -1, 0]], axis=1)
+    both = MultiOutputRegressor(RecurrentRegressor(**SMALL)).fit(series, answers)
+    assert both.predict(series).shape == (16, 2)
+    alone = RecurrentRegressor(**SMALL).fit(series, answers[:, 1])
+    assert both.estimators_[1].explain(series[0]).ledger == alone.explain(series[0]).ledger
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("boolean", "b"), ("Int64", "i"), ("bool", "b"), ("int64", "i")])

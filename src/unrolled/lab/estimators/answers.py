@@ -21,15 +21,28 @@ def listed_answers(y: Any) -> Any:
     """Return answers without a missing one as what scikit-learn reads as it is.
 
     Raises:
-        UsageError: If ``y`` is not a list or an array of answers, or if an answer is missing.
+        UsageError: If ``y`` is no list or array of answers, or if an example has no answer or several.
     """
     if isinstance(y, str | Mapping | Set) or not (isinstance(y, Sequence) or hasattr(y, "__array__")):
         way = ": list() makes one of it" if isinstance(y, Iterator) else ""
         raise UsageError(f"y is {kind_of(y)}; expected a list or an array of one answer for each example{way}")
     y = out_of_torch(y)
+    _refuse_several(y)
     _refuse_missing(y)
     # scikit-learn makes floating-point numbers of pandas' own truth values and integers
     return np.array(y.tolist()) if _of_pandas(y) and y.dtype.kind in "biuf" else y
+
+
+def _refuse_several(y: Any) -> None:
+    """Refuse several answers for each example, which scikit-learn refuses without a way round."""
+    if isinstance(y, list | tuple):
+        y = np.array(y[:1], dtype=object)  # of the first example
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise UsageError(
+            f"y has {shape[1]} answers for each example; expected one: fit an estimator for each column, as "
+            "MultiOutputRegressor and MultiOutputClassifier of sklearn.multioutput do"
+        )
 
 
 def _refuse_missing(y: Any) -> None:
