@@ -59,7 +59,8 @@ def account(
     Args:
         model: Any module: with several recurrent networks, loops over cells, attention, a decoder, or none of these.
         *args: The model's own positional arguments. Integers are tokens if a table is read at them, else features
-            where they are used as numbers; of floating-point tensors, every number is a feature.
+            where they are used as numbers; of floating-point tensors, every number is a feature. Their last axis is
+            shown as the features, the axes before it as the steps, also where a model takes (batch, channels, time).
         target: An index of the output's last dimension, or its name; or a function from the output to one number for
             each example; None for the predicted class of each example.
         against: A class whose output is subtracted: why the target rather than this one?
