@@ -216,7 +216,7 @@ def broken():
         (lambda: Model(nn.GRU), {"target": "positive"}, UsageError, "the target is a str; expected an index"),
         (lambda: Model(nn.GRU), {"target": 1.5}, UsageError, "the target is a float; expected an index"),
         (lambda: Model(nn.GRU), {"target": lambda out: out}, ShapeError, r"the target gave \(3, 3\)"),
-        (lambda: Model(nn.GRU), {"tokens": ["a"]}, ShapeError, "tokens are those of 1 examples; expected 3"),
+        (lambda: Model(nn.GRU), {"tokens": ["a"]}, ShapeError, "one list of words for 3 examples; expected a list"),
         (lambda: Model(nn.GRU), {"tokens": [["a"] * 9] * 3}, ShapeError, "9 tokens for a sequence of 6"),
         (lambda: Model(nn.GRU), {"expansion": "zeroo"}, UnknownNameError, "did you mean 'zero'"),
         (lambda: Model(nn.GRU), {"expansion": None}, UsageError, "the expansion is a NoneType; expected a name"),

@@ -97,8 +97,11 @@ def word_rows(tokens: Tokens, examples: int) -> list[list[str]]:
     given = checked_words(tokens) or []
     nested = bool(given) and isinstance(given[0], list | tuple)
     rows = [list(map(str, row)) for row in given] if nested else [list(map(str, given))]
+    if len(rows) != examples and not nested:
+        raise ShapeError(f"tokens is one list of words for {examples} examples; expected a list of words for each")
     if len(rows) != examples:
-        raise ShapeError(f"tokens are those of {len(rows)} examples; expected {examples}")
+        lists = "1 list" if len(rows) == 1 else f"{len(rows)} lists"
+        raise ShapeError(f"tokens has {lists} of words for {examples} examples; expected one for each")
     return rows
 
 
