@@ -142,7 +142,7 @@ class Attribution:
         """
         start, stop = self._checked_span(start, stop)
         total = 0.0
-        for d in self._direction_indices(direction):
+        for d in self._direction_indices(direction, start):
             read = stop - 1 if self.directions[d] == "forward" else start
             total += float(self.triangle.score_band[d, read, : stop - start].sum())
         return total
@@ -257,7 +257,8 @@ class Attribution:
             )
         return first, last
 
-    def _direction_indices(self, direction: str | None) -> list[int]:
+    def _direction_indices(self, direction: str | None, start: int) -> list[int]:
+        """Return the places of the directions in which the tokens from ``start`` on are read."""
         if direction is None:
             return list(range(len(self.directions)))
         if direction not in self.directions:
@@ -266,7 +267,7 @@ class Attribution:
 
     def _sum_directions(self, bands: Tensor, start: int, stop: int, direction: str | None) -> float:
         start, stop = self._checked_span(start, stop)
-        return sum(self._entry(bands, d, start, stop) for d in self._direction_indices(direction))
+        return sum(self._entry(bands, d, start, stop) for d in self._direction_indices(direction, start))
 
     def _entry(self, bands: Tensor, d: int, start: int, stop: int) -> float:
         """The entry of the n-gram [start, stop): read at its last token forward, at its first backward."""

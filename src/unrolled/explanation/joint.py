@@ -120,10 +120,20 @@ class JointExplanation(Explanation):
             raise UsageError(f"the tokens [{start}, {stop}) are of two sequences; expected those of one")
         return start, stop
 
+    def _direction_indices(self, direction: str | None, start: int) -> list[int]:
+        found, member = super()._direction_indices(direction, start), self._member_at(start)
+        if direction is not None and direction not in member.directions:
+            read = " and ".join(member.directions)
+            raise UsageError(f"the sequence {member.name!r} is read {read} only; there is nothing {direction}")
+        return found
+
+    def _member_at(self, start: int) -> Explanation:
+        """Return the sequence of a token."""
+        return next(m for first, m in reversed([*zip(self._firsts, self.members, strict=True)]) if first <= start)
+
     def _ngram(self, d: int, start: int, stop: int) -> NGram:
         found = super()._ngram(d, start, stop)
-        name = next(m.name for first, m in reversed([*zip(self._firsts, self.members, strict=True)]) if first <= start)
-        return NGram(**{**vars(found), "sequence": name})
+        return NGram(**{**vars(found), "sequence": self._member_at(start).name})
 
     def __repr__(self) -> str:
         return super().__repr__().replace("Explanation(", f"JointExplanation({len(self.members)} sequences, ", 1)
