@@ -173,7 +173,7 @@ def test_a_forward_that_seeds_itself_is_not_random():
         ({"share": 2}, "share is 2"),
         ({"share": "0.5"}, "share is a str"),
         ({"tokens": "it is"}, "expected a list of words"),
-        ({"tokens": [["a"]]}, "tokens has 1 list of words for 2 examples; expected one for each"),
+        ({"tokens": [["a"]]}, "tokens are those of 1 examples; expected 2"),
         ({"tokens": ["a film", "a plot"]}, "tokens is one list of words for 2 examples; expected a list"),
         ({"tokens": [list("abcdefgh")] * 2}, "8 tokens for a text of 4"),
     ],

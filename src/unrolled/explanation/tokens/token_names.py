@@ -100,8 +100,7 @@ def word_rows(tokens: Tokens, examples: int) -> list[list[str]]:
     if len(rows) != examples and not nested:
         raise ShapeError(f"tokens is one list of words for {examples} examples; expected a list of words for each")
     if len(rows) != examples:
-        lists = "1 list" if len(rows) == 1 else f"{len(rows)} lists"
-        raise ShapeError(f"tokens has {lists} of words for {examples} examples; expected one for each")
+        raise ShapeError(f"tokens are those of {len(rows)} examples; expected {examples}")
     return rows
 
 
