@@ -57,16 +57,23 @@ def test_the_extrapolation_stands_beside_the_published_accuracy():
         whole = 18_550 if trial.settings["corpus"] == "ag_news_extended" else 9_000
         texts = whole // trial.settings["part"]
         error = 0.1 * (texts / 110_000) ** -0.25
-        return {"examples": [texts, 1000, 7600], "dev_accuracy": 1 - error, "test_accuracy": 0.8, "best_epoch": 4.0}
+        test = 0.7 if trial.settings["part"] == 8 else 0.8  # the fewest texts are too few
+        return {"examples": [texts, 1000, 7600], "dev_accuracy": 1 - error, "test_accuracy": test, "best_epoch": 4.0}
 
     results = [Result(trial, measured(trial), 1.0, "", "", "", {}) for trial in experiment.trials("day")]
     accuracies, laws = experiment.report(results, "day").tables
     assert len(accuracies.rows) == 2 * (4 + 2)
     assert accuracies.cells()[3][:3] == ["GRU", "all", "2,318"]
+    through_all = laws.cells()[2]
+    assert through_all[:3] == ["GRU", "test", "4 sizes"]
+    assert float(through_all[4]) > 85  # the steep beginning is continued
+    del laws.rows[6], laws.rows[2]
     assert laws.cells() == [
-        ["GRU", "dev", "all", "× 1.19", "90.0", "92.1"],
-        ["GRU", "test", "all", "× 1.00", "80.0", "91.6"],
-        ["LSTM", "dev", "all", "× 1.19", "90.0", "91.9"],
-        ["LSTM", "test", "all", "× 1.00", "80.0", "91.5"],
+        ["GRU", "dev", "4 sizes", "× 1.19", "90.0", "92.1"],
+        ["GRU", "dev", "2 sizes", "× 1.19", "90.0", "92.1"],
+        ["GRU", "test", "2 sizes", "× 1.00", "80.0", "91.6"],
+        ["LSTM", "dev", "4 sizes", "× 1.19", "90.0", "91.9"],
+        ["LSTM", "dev", "2 sizes", "× 1.19", "90.0", "91.9"],
+        ["LSTM", "test", "2 sizes", "× 1.00", "80.0", "91.5"],
     ]
     assert len(experiment.report(results[:2], "day").tables) == 1  # two sizes give no law

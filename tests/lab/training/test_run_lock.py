@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import threading
-import time
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -18,7 +17,7 @@ import pytest
 
 from forked_processes import exit_code, forked
 from toy_tasks import DATA, classify, settings, told
-from unrolled.errors import FileError, UnrolledError, UsageError
+from unrolled.errors import FileError, UsageError
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import load_run
@@ -263,34 +262,6 @@ def test_a_folder_that_goes_while_it_is_listed_is_read_again(tmp_path, monkeypat
     monkeypatch.setattr(Path, "iterdir", goes)
     assert load_run(tmp_path / "run").metrics
     assert len(listed) > 0
-
-
-@pytest.mark.slow
-def test_readers_see_one_state_while_a_run_is_trained_and_replaced_again_and_again(tmp_path):
-    """A child trains run after run into one folder; every reading is of one whole training."""
-    run = tmp_path / "run"
-    learn(run, epochs=1)
-    last = time.monotonic() + 3.0
-
-    def write():
-        seed = 1
-        while time.monotonic() < last:
-            learn(run, force=True, seed=seed, checkpoint_every=1)
-            seed += 1
-        return 0
-
-    child, seen, refused = forked(write), set(), []
-    while time.monotonic() < last:
-        try:
-            found = load_run(run)
-        except UnrolledError as error:
-            refused.append(str(error))
-            continue
-        assert len(found.history) == max(epoch.number for epoch in found.history)
-        seen.add((found.settings.seed, len(found.history)))
-    assert exit_code(child) == 0
-    assert len(seen) > 1
-    assert all("no epoch has ended yet" in message for message in refused)
 
 
 @pytest.mark.slow

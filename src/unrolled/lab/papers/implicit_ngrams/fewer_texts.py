@@ -15,14 +15,14 @@ Source:
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from unrolled.lab.data.corpus import Classification
+from unrolled.lab.data.corpus import Classification, hold_out
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -97,24 +97,24 @@ class FewerTexts(Experiment):
                         texts = f"{chosen[0]['examples'][0]:,}"
                         epoch = average(chosen, "best_epoch", digits=0)
                         measured.append((network, name, texts, *accuracies, epoch))
-                if len({result["examples"][0] for result in found}) > 2:  # a line through two points is no law
-                    expected += [_expected(found, network, name, place, split) for place, split in enumerate(_SPLITS)]
+                sizes = sorted({result["examples"][0] for result in found})
+                if len(sizes) > 2:  # a line through two points alone is no law
+                    for (place, split), least in product(enumerate(_SPLITS), (sizes[0], sizes[-2])):
+                        through = [result for result in found if result["examples"][0] >= least]
+                        expected.append(_expected(through, network, place, split))
         columns = ("network", "texts", "number", *_SPLITS, "best epoch")
         tables = [Table("AG News: accuracy by the number of training texts, %", columns, measured)]
         if expected:
-            title = f"Accuracy, %, that a power law of the errors gives for {_TEXTS:,} texts"
-            columns = ("network", "split", "texts", "error, halved texts", "extrapolated", "published")
+            title = f"Accuracy, %, that a power law of the errors gives for {_TEXTS:,} texts; 2 sizes: the largest two"
+            columns = ("network", "split", "through", "error, halved texts", "extrapolated", "published")
             tables.append(Table(title, columns, expected))
         return Report(tables)
 
 
 def with_fewer(corpus: Classification, part: int, seed: int) -> Classification:
     """Keep one in ``part`` of the training texts, drawn at random; smaller parts are parts of larger ones."""
-    generator = random.Random(seed)  # noqa: S311  # no secret
-    # Python guarantees the same sequence in every version for random() only.
-    keys = [generator.random() for _ in corpus.train]
-    kept = sorted(sorted(range(len(keys)), key=keys.__getitem__)[: len(keys) // part])
-    return replace(corpus, train=tuple(corpus.train[place] for place in kept))
+    _, kept = hold_out(corpus.train, len(corpus.train) // part, lambda _: (), seed=seed)
+    return replace(corpus, train=tuple(kept))
 
 
 def errors_at(sizes: Sequence[float], errors: Sequence[float], size: float) -> tuple[float, float]:
@@ -126,13 +126,13 @@ def errors_at(sizes: Sequence[float], errors: Sequence[float], size: float) -> t
     return float(2.0**-slope), float(np.exp(start + slope * np.log(size)))
 
 
-def _expected(found: Sequence[Result], network: str, name: str, place: int, split: str) -> Sequence[str | Number]:
+def _expected(found: Sequence[Result], network: str, place: int, split: str) -> Sequence[str | Number]:
     sizes = [result["examples"][0] for result in found]
     errors = [1.0 - result[f"{split}_accuracy"] for result in found]
     factor, error = errors_at(sizes, errors, _TEXTS)
     published = PUBLISHED[network][2 + place]  # those of SST-2 stand first
     accuracy = Number([1.0 - error], digits=1, percent=True)
-    return (network, split, name, f"× {factor:.2f}", accuracy, f"{published:.1f}")
+    return (network, split, f"{len(set(sizes))} sizes", f"× {factor:.2f}", accuracy, f"{published:.1f}")
 
 
 def _percent(chosen: Sequence[Result], name: str) -> Number:
