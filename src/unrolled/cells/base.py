@@ -71,6 +71,8 @@ class Cell(nn.Module, ABC):
     name: ClassVar[str]
     linear: ClassVar[bool] = False
     """Whether f(x, ·) is affine in the state. Every linearisation of such a cell is exact."""
+    rows_apart: bool = False
+    """Whether :meth:`step` takes time for each row, since it runs one after another."""
 
     def __init__(
         self, input_size: int, hidden_size: int, state_size: int | None = None, output_size: int | None = None
@@ -179,4 +181,4 @@ class LayerRun:
         Args:
             origin: Inputs at α = 0, shape (time, batch, input); pass ``inputs`` itself where they do not move.
         """
-        return MatrixFreeRay(self.cell.step, origin, self.inputs, self.states)
+        return MatrixFreeRay(self.cell.step, origin, self.inputs, self.states, not self.cell.rows_apart)

@@ -94,13 +94,19 @@ class MatrixFreeRay(Ray[Operator]):
         origin: Inputs at α = 0, shape (time, batch, input).
         inputs: Inputs at α = 1, same shape.
         states: s_0 … s_T, shape (time + 1, batch, state).
+        stored: Whether the matrices of secant and shares may be computed, with a run of the step on all columns.
     """
 
     def __init__(
-        self, step: Callable[[Tensor, Tensor], Tensor], origin: Tensor, inputs: Tensor, states: Tensor
+        self,
+        step: Callable[[Tensor, Tensor], Tensor],
+        origin: Tensor,
+        inputs: Tensor,
+        states: Tensor,
+        stored: bool = True,
     ) -> None:
         super().__init__(states[1:])
-        self.step = step
+        self.step, self.stored = step, stored
         self.start = origin
         self.displacement = inputs - origin
         self.before = states[:-1]
@@ -123,11 +129,11 @@ class MatrixFreeRay(Ray[Operator]):
 
     def secant(self) -> Operator:
         """Return the secant, built from the operations of the step."""
-        return HeldStep(self.step, self.start, self.start + self.displacement, self.before).tried()
+        return HeldStep(self.step, self.start, self.start + self.displacement, self.before).ready(self.stored)
 
     def shares(self, share: float) -> Operator:
         """Return the operator of lines from zero, built from the operations of the step."""
-        return HeldStep(self.step, self.start, self.start + self.displacement, self.before, share).tried()
+        return HeldStep(self.step, self.start, self.start + self.displacement, self.before, share).ready(self.stored)
 
     def increment(self, operator: Operator) -> Tensor:
         """Apply the operators of all steps to (s_{t-1}, x_t - x⁰_t)."""

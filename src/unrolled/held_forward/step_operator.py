@@ -10,11 +10,15 @@ from torch import Tensor
 
 from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
+from unrolled.linalg.matrices import Matrices
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term, block
 
 __all__ = ["HeldStep", "diagonals_by_increments"]
+
+_STORED = 2**16
+"""Up to so many numbers the matrices of a layer are computed once; a larger layer runs its step for each product."""
 
 
 def diagonals_by_increments(
@@ -80,15 +84,28 @@ class HeldStep(Operator):
         """Return the operator of one step, or of several."""
         return replace(self, origin=self.origin[time], inputs=self.inputs[time], state=self.state[time])
 
-    def tried(self) -> HeldStep:
-        """Run the first step once, so that an operation without a rule is refused here; return the operator.
+    def ready(self, stored: bool) -> Operator:
+        """Return the matrices of a small layer if they may be stored, else the operator itself, after one run.
+
+        Either way an operation without a rule is refused here, and not in the middle of a sweep.
 
         Raises:
             UnsupportedOperationError: If the step has such an operation.
         """
+        if stored and self.state.numel() * (self.state.shape[-1] + self.inputs.shape[-1]) <= _STORED:
+            return self._matrices()
         first = self.at(0)
         first.apply(torch.zeros_like(first.state)[None])
         return self
+
+    def _matrices(self) -> Matrices:
+        """Run the step on the unit vectors of state and input."""
+        sizes = self.state.shape[-1], self.inputs.shape[-1]
+        units = torch.eye(sum(sizes), dtype=self.state.dtype, device=self.state.device)
+        columns = units.view(len(units), *[1] * (self.state.dim() - 1), len(units))
+        state, inputs = columns.expand(len(units), *self.state.shape[:-1], len(units)).split(sizes, dim=-1)
+        by_state, by_input = self.apply(state, inputs).movedim(0, -1).split(sizes, dim=-1)
+        return Matrices(by_state, by_input)
 
     def _run(self, state: Tensor, inputs: Tensor) -> Tensor:
         """Run the step on blocks of increments."""
