@@ -197,4 +197,4 @@ def test_an_explanation_runs_a_step_of_ones_own_as_often_for_many_examples_as_fo
         assert len(found) == batch
         assert all(each.closes for each in found)
         counts.append(next(Step.runs))
-    assert counts[0] == counts[1] == counts[2] <= 18 * 4
+    assert counts[0] == counts[1] == counts[2] <= 12 * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.networks.own_forwards import NoKernelError, has_own_forward
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.strands.covectors import weights_of_targets
+from unrolled.explanation.strands.known_layers import KnownLayers
 from unrolled.explanation.strands.lines import find_lines
 from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
@@ -85,6 +86,8 @@ class HeldCallsOf:
     networks: FoundNetworks
     member: Linearisation
     """How states are expanded."""
+    known: KnownLayers = field(default_factory=KnownLayers)
+    """The layers that the runs have expanded so far."""
 
     def run(
         self,
@@ -103,8 +106,8 @@ class HeldCallsOf:
         """
         self.plain.recorded.begin()
         model, networks = self.plain.model, self.networks
-        own = self.plain.recorded if probe is None else None
-        mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, own)
+        of_model = (self.plain.recorded, self.known) if probe is None else (None, None)
+        mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, *of_model)
         mode.follows = follows
         of_users = self._with_own_forwards()
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):

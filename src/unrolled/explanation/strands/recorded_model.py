@@ -25,6 +25,7 @@ from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.strands.continuations import Continuation, find_continuation
+from unrolled.explanation.strands.known_layers import KnownLayers
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand, find_levels_below, reads
 from unrolled.held_forward.recorded_maps import PositionMap, image
@@ -43,6 +44,7 @@ class RecordedModel(HeldModel):
         separate: Paths of networks that are no level of a stack.
         probe: Replaces the states that the model reads, to see what it does with others.
         recorded: What the networks gave in a plain run.
+        known: The layers that earlier runs of the model have expanded, by the same member.
     """
 
     begins_value = HeldModel.begins_value | RECURRENT | STEPS
@@ -55,10 +57,11 @@ class RecordedModel(HeldModel):
         separate: frozenset[str] = frozenset(),
         probe: Callable[[Tensor], Tensor] | None = None,
         recorded: RecordedNetworks | None = None,
+        known: KnownLayers | None = None,
     ) -> None:
         super().__init__(rows, Secant(), recorded=recorded)
         self.networks, self.member, self.separate = frozenset(networks), member, separate
-        self.probe = probe
+        self.probe, self.known = probe, known or KnownLayers()
         self.strands: list[Strand] = []
         self.running = RunningNetworks()
         self.met: set[str] = set()
@@ -107,7 +110,7 @@ class RecordedModel(HeldModel):
             origin = runs[0].inputs
             for strand, link in below:
                 origin = origin - link.apply(strand.states.detach() - strand.sequence.g)
-            sequence = expand_layers(runs, self.member, TOLERANCE, origin)
+            sequence = self.known.expanded((recorded.number, way), runs, origin, self._expand)
         strand = self._strand(recorded, way, sequence, inputs, start, parity)
         strand.below = below
         if before is not None:
@@ -115,6 +118,9 @@ class RecordedModel(HeldModel):
         self._carry(strand, origin)
         self.strands.append(strand)
         return strand
+
+    def _expand(self, runs: Sequence[LayerRun], origin: Tensor) -> AffineSequence:
+        return expand_layers(runs, self.member, TOLERANCE, origin)
 
     def _record_stack(self, recorded: _Recorded) -> list[Strand]:
         """Run, expand and record both directions of a call whose layers read both directions of those below."""
