@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.recurrent_rules import networks_as_operations
 from unrolled.decomposition.step_calls import steps_as_operations
+from unrolled.decomposition.taken_numbers import refuse_read_numbers
 from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.choice import Wanted
@@ -108,7 +109,7 @@ class HeldCallsOf:
         model, networks = self.plain.model, self.networks
         of_model = (self.plain.recorded, self.known) if probe is None else (None, None)
         mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, *of_model)
-        mode.follows = follows
+        mode.follows, mode.taken = follows, []
         of_users = self._with_own_forwards()
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
@@ -127,6 +128,8 @@ class HeldCallsOf:
                     output = select_target(whole, select, batch)
             probability = is_sigmoid(output, mode.gates)
         expected = select_target(self.plain.output, select, batch).detach()
+        if probe is None:
+            refuse_read_numbers(mode.taken, lambda: [select_target(self.plain.run(), select, batch)], [expected])
         return HeldCalls(output, expected, select, list(choice.names), mode, probability)
 
     def _with_own_forwards(self) -> list[str]:

@@ -123,6 +123,8 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         """The operations whose results were held so far."""
         self.follows: Container[int] = ()
         """The numbers of those of them that are followed."""
+        self.taken: list[str] | None = None
+        """The operations that gave Python numbers that carry value; None where they are refused, as nobody asks."""
         self.coarsest = torch.float64
         """The type of least precision among those in which value was computed."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["FROM_PYTHON", "LISTS_TO_PYTHON", "TO_NUMPY", "TO_PYTHON"]
+from unrolled.errors import UnsupportedOperationError
+
+__all__ = ["AS_TEXT", "FROM_PYTHON", "LISTS_TO_PYTHON", "TO_NUMPY", "TO_PYTHON", "taken_out"]
 
 TO_NUMPY = frozenset({"numpy", "__array__"})
 """Operations that give numpy what a tensor holds."""
@@ -10,5 +12,15 @@ LISTS_TO_PYTHON = TO_NUMPY | {"tolist"}
 """Operations that give Python many numbers at once."""
 TO_PYTHON = LISTS_TO_PYTHON | frozenset("item __float__ __int__ __index__ __complex__".split())
 """Operations that give Python numbers."""
+AS_TEXT = frozenset({"repr"})
+"""Operations that print a whole tensor, of which no number is read back."""
 FROM_PYTHON = frozenset({"tensor", "as_tensor", "new_tensor", "from_numpy", "asarray"})
 """Operations that make tensors of what Python has."""
+
+
+def taken_out(name: str) -> UnsupportedOperationError:
+    """Return the error for numbers that carry value and leave torch by an operation of this name."""
+    return UnsupportedOperationError(
+        f"the model takes numbers out of torch ({name}), where value cannot be followed; "
+        "compute that step with torch operations, or explain the part of the model before it"
+    )

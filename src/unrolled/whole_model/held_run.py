@@ -13,6 +13,7 @@ from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.parity import PARITY, Parity
 from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.taken_numbers import refuse_read_numbers
 from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.plain_run import PlainRun
@@ -64,13 +65,14 @@ class HeldRunsOf:
         model, recorded, asked = self.plain.model, self.plain.recorded, self.asked
         recorded.begin()
         mode = HeldModel(Rows(model), member, asked.share, recorded=recorded)
-        mode.follows = follows
+        mode.follows, mode.taken = follows, []
         sources = Sources(mode, opens=asked.of is None)
         given, named = sources.open_call(asked.args, asked.kwargs)
         with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):
             with failures_refused(), mode:
                 output = self.select(model(*given, **named))
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
+        refuse_read_numbers(mode.taken, lambda: [self.select(self.plain.run())], [self.expected])
         self._check_parity(output, mode.coarsest)
         check_linear(output, NODES)
         return HeldRun(mode, output, sources, notes)

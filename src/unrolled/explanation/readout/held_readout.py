@@ -14,6 +14,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from torch import Tensor
 from unrolled.decomposition.held_model import HeldModel
 from unrolled.decomposition.layer_nodes import NODES
 from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.taken_numbers import refuse_read_numbers
 from unrolled.errors import UnsupportedOperationError
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.example_of_sequence import example_of_sequence, weighed_sums
@@ -56,13 +58,20 @@ class HeldReadouts:
         self._batch = recorded.opened.lengths.shape[0]
         self._rows = Rows(recorded.model)
         mode = HeldModel(self._rows, expansion=Secant())
+        mode.taken = []
         with torch.enable_grad(), networks_as_operations(recorded.model):
             given = tuple(self._rows.open("feature", f"states {d}", each) for d, each in enumerate(recorded.states))
             with failures_refused(), mode:
                 output = recorded.replay(given)
-                selected = [select_target(output, target, self._batch) for target in targets]
+                selected = self._select(output)
             self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]
             self._outputs, self._coarsest = selected, mode.coarsest
+        refuse_read_numbers(
+            mode.taken, lambda: self._select(recorded.replay(recorded.states)), self._select(recorded.output)
+        )
+
+    def _select(self, output: Any) -> list[Tensor]:
+        return [select_target(output, target, self._batch) for target in self._targets]
 
     def readout(self, place: int) -> Readout:
         """Compute w_t and the biases of one of the targets by a backward pass.

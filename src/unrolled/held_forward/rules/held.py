@@ -11,8 +11,8 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
 from unrolled.held_forward.mode import Held, rule
-from unrolled.held_forward.operands import detached
-from unrolled.held_forward.python_values import TO_PYTHON
+from unrolled.held_forward.operands import detached, for_each_tensor
+from unrolled.held_forward.python_values import AS_TEXT, TO_PYTHON, taken_out
 
 __all__: list[str] = []
 
@@ -70,13 +70,20 @@ def about_gradients(call: Held) -> Any:
     return call.function(call.args[0].detach().requires_grad_(), *call.args[1:])
 
 
-@rule(*TO_PYTHON, "__format__", "dlpack")
+@rule(*TO_PYTHON, *AS_TEXT, "__format__")
 def leaves_torch(call: Held) -> Any:
+    """Give Python numbers where it is seen afterwards whether the output reads them; else refuse to lose value."""
+    if call.mode.taken is None:
+        raise taken_out(call.name)
+    call.mode.taken.append(call.name)
+    with torch.no_grad():  # numpy would share the memory
+        return call.function(*for_each_tensor(detached(call.args), torch.clone), **call.kwargs)
+
+
+@rule("dlpack")
+def leaves_by_memory(call: Held) -> Any:
     """Refuse to lose value out of torch."""
-    raise UnsupportedOperationError(
-        f"the model takes numbers out of torch ({call.name}), where value cannot be followed; "
-        "compute that step with torch operations, or explain the part of the model before it"
-    )
+    raise taken_out(call.name)
 
 
 @rule("grad", "backward")

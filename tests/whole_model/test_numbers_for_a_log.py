@@ -1,0 +1,153 @@
+"""A model that takes numbers out of torch for a log has the account of the model without it; else it is refused."""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import UnsupportedOperationError
+
+IDS = torch.tensor([[1, 4, 2, 7], [3, 3, 5, 0]])
+
+
+class Model(nn.Module):
+    """Reads a recurrent network's last state, and takes numbers of it out of torch."""
+
+    def __init__(self, take=lambda states: states, log=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.head = nn.Embedding(9, 4), nn.GRU(4, 5, batch_first=True), nn.Linear(5, 3)
+        self.scale = nn.Parameter(torch.tensor(1.5))
+        self.take, self.to_log, self.log = take, log, []
+        self.double()
+
+    def taken(self, states):
+        if self.to_log is not None:
+            self.log = [*self.log, self.to_log(states)]
+        return self.take(states)
+
+    def forward(self, ids):
+        states = self.rnn(self.embed(ids))[0].relu()
+        return self.head(self.taken(states)[:, -1])
+
+
+def checked(states):
+    if not math.isfinite(states.sum().item()):
+        raise ValueError("no finite states")
+
+
+LOGS = {
+    "item": lambda h: h.norm().item(),
+    "float": lambda h: float(h.mean()),
+    "numpy": lambda h: h.detach().cpu().numpy(),
+    "an array": lambda h: np.asarray(h.detach()),
+    "a list": lambda h: h.tolist(),
+    "a text": lambda h: f"mean {h.mean():.3f}",
+    "printed": print,
+    "its text": repr,
+    "checked": checked,
+    "a deep copy": lambda h: copy.deepcopy({"states": h.detach()}),
+}
+
+READS = {
+    "a factor": lambda h: h * h.norm().item(),
+    "by numpy": lambda h: torch.from_numpy(h.detach().numpy() * 2),
+    "a list": lambda h: h + torch.tensor(h.tolist(), dtype=h.dtype),
+    "rounded": lambda h: h + round(float(h.sum())),
+    "a threshold": lambda h: h if h.sum().item() > 0.5 else 2 * h,
+    "by a text": lambda h: h * float(f"{h.max():.4f}"),
+    "written into": lambda h: np.multiply(h.detach().numpy(), 2, out=h.detach().numpy()) is None or h,
+    "its bounds": lambda h: h.clamp(max=float(h.max())),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_a_log_takes_changes_no_account_and_no_explanation(name):
+    model, plain = Model(log=LOGS[name]), Model()
+    found, expected = (unrolled.account(each, IDS, target=1) for each in (model, plain))
+    assert torch.equal(found.tokens, expected.tokens)
+    assert {key: part.tolist() for key, part in found.biases.items()} == {
+        key: part.tolist() for key, part in expected.biases.items()
+    }
+    assert found.closes
+    assert found.notes == expected.notes
+    assert model.log == []  # as before: the runs leave nothing in it
+    for one, other in zip(*(unrolled.explain_batch(each, IDS, target=1) for each in (model, plain)), strict=True):
+        assert torch.equal(one.triangle.contributions, other.triangle.contributions)
+        assert one.notes == other.notes  # no ray
+
+
+def until_small(h):
+    while h.norm().item() > 1.0:
+        h = 0.5 * h
+    return h
+
+
+def ended_if_negative(h):
+    if h.sum().item() < 0:
+        sys.exit("negative")
+    return h
+
+
+READS |= {"a loop that ends by it": until_small, "an exit": ended_if_negative}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_numbers_that_the_output_reads_are_refused(name):
+    with pytest.raises(UnsupportedOperationError, match=r"takes numbers out of torch \(\w+\)"):
+        unrolled.account(Model(READS[name]), IDS, target=1)
+
+
+def test_a_model_that_fails_with_other_numbers_is_refused():
+    def positive(h):
+        if h.sum().item() < 0:
+            raise ValueError("negative")
+        return h
+
+    with pytest.raises(UnsupportedOperationError, match=r"takes numbers out of torch \(item\)") as caught:
+        unrolled.account(Model(positive), IDS, target=1)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_the_number_of_a_parameter_may_be_read_beside_a_log():
+    model = Model(lambda h: h * model.scale.item(), log=LOGS["item"])
+    found = unrolled.account(model, IDS, target=1)
+    expected = unrolled.account(Model(lambda h: h * 1.5), IDS, target=1)
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "numbers"),
+    [
+        (unrolled.account, lambda found: [found.tokens]),
+        (unrolled.explain_batch, lambda found: [each.triangle.contributions for each in found]),
+    ],
+)
+def test_deep_copies_of_tokens_and_of_states_are_what_they_are_copies_of(call, numbers):
+    class Copies(Model):
+        def forward(self, ids):
+            return super().forward(copy.deepcopy(ids))
+
+    found, expected = (call(each, IDS, target=1) for each in (Copies(lambda h: copy.deepcopy(h.detach())), Model()))
+    assert all(map(torch.equal, numbers(found), numbers(expected)))
+
+
+def test_an_explanation_by_calls_follows_a_log_as_well():
+    class Two(Model):
+        def forward(self, ids):
+            state = self.rnn(self.embed(ids[:, :2]))[1]
+            return self.head(self.rnn(self.embed(ids[:, 2:]), self.taken(state))[0][:, -1])
+
+    for log in (LOGS["item"], LOGS["numpy"]):
+        found, expected = (unrolled.explain(Two(log=each), IDS[:1], target=1) for each in (log, None))
+        assert torch.equal(found.triangle.contributions, expected.triangle.contributions)
+        assert found.notes == expected.notes
+    with pytest.raises(UnsupportedOperationError, match="takes numbers out of torch"):
+        unrolled.explain(Two(READS["a factor"]), IDS[:1], target=1)
