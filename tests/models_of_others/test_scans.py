@@ -158,3 +158,16 @@ def test_gates_that_are_multiplied_in_the_other_order_share_otherwise_among_them
     assert float((found.texts["0"] - expected.texts["0"]).abs().max()) > 1e-5
     both = [each.texts["0"].sum(1) + each.biases["forget.bias"] for each in (found, expected)]
     torch.testing.assert_close(*both, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("length", [2, 4, 5, 8])
+def test_torchs_scan_has_the_account_of_the_loop_at_every_length(length):
+    """Where a length is halved to two, torch's scan maps its function over an axis without entries."""
+    text = TEXT[:, :1].repeat(1, length) + torch.arange(length)
+    parts = [
+        unrolled.account(Gated(scan), text % V, text % V, target=1).texts["0"]
+        for scan in (by_torch, loop, earlier_first)
+    ]
+    torch.testing.assert_close(parts[0], parts[1], rtol=0, atol=1e-12)
+    if length > 2:  # the control: gates that are multiplied in the other order share otherwise
+        assert float((parts[2] - parts[1]).abs().max()) > 1e-6

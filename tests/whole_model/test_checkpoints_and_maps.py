@@ -79,6 +79,24 @@ def test_maps_of_another_thread_stay_maps():
     assert calls == {"other": 1, "own": 3}
 
 
+def test_a_map_over_no_entries_adds_nothing():
+    """The control: one over an entry of zeros adds what the function gives for zeros."""
+
+    def rows(count):
+        def read(_, h):
+            given = torch.cat([h[:0], h.new_zeros(count, D)])
+            mapped, largest = torch.vmap(lambda one: (one + 1, one.argmax()), out_dims=(1, 0))(given)
+            return torch.cat([h.T, mapped], 1).sum(1) + len(largest)
+
+        return unrolled.account(Read(read), tokens, target=1)
+
+    tokens = ids(1, 3)
+    found, expected = rows(0), unrolled.account(Read(lambda _, h: h[0]), tokens, target=1)
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.output, expected.output, rtol=0, atol=1e-12)
+    assert float((found.output - rows(1).output).abs()) > 1e-3
+
+
 def test_a_checkpoint_whose_function_fails_tells_its_own_error():
     def fails(_):
         raise UnsupportedOperationError("of the model")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._functorch import apis
 from torch._functorch.vmap import _process_batched_inputs
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
@@ -54,14 +55,28 @@ def _loop(
 ) -> Any:
     """Call a function for each index of the mapped axes, and stack the results along others."""
     count, axes, given, form = _process_batched_inputs(in_dims, args, function)
+    # an axis without entries, as at the end of torch's associative scan: the form of the results is that of zeros
+    mapped = [
+        each if axis is None or count else _one_of_zeros(each, axis) for each, axis in zip(given, axes, strict=True)
+    ]
     results = []
-    for place in range(count):
-        own = [each if axis is None else each.select(axis, place) for each, axis in zip(given, axes, strict=True)]
+    for place in range(max(count, 1)):
+        own = [each if axis is None else each.select(axis, place) for each, axis in zip(mapped, axes, strict=True)]
         results.append(tree_flatten(function(*tree_unflatten(own, form), **kwargs)))
     parts, (form, *_) = zip(*(found for found, _ in results), strict=True), [form for _, form in results]
     if form.is_leaf() and isinstance(out_dims, tuple):
         (out_dims,) = out_dims
     ends = _broadcast_to_and_flatten(out_dims, form)
     assert ends is not None  # the plain run has refused any other
-    stacked = [each[0] if axis is None else torch.stack(each, axis) for each, axis in zip(parts, ends, strict=True)]
+    stacked = [
+        each[0] if axis is None else torch.stack(each, axis).narrow(axis, 0, count)
+        for each, axis in zip(parts, ends, strict=True)
+    ]
     return tree_unflatten(stacked, form)
+
+
+def _one_of_zeros(empty: Tensor, axis: int) -> Tensor:
+    """Return a tensor of zeros with one entry along an axis that has none."""
+    shape = list(empty.shape)
+    shape[axis] = 1
+    return empty.new_zeros(shape)
