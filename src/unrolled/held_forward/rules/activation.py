@@ -2,6 +2,7 @@ r"""Element-wise functions: φ(z) = φ(0) + z (φ(z) - φ(0)) / z, of which the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,18 @@ from unrolled.held_forward.operands import carries, detached
 __all__ = ["ELEMENTWISE", "from_zero"]
 
 
-def from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """Give φ(x) - φ(0), linear in x, and φ(0)."""
+def from_zero(call: Held, x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """Give φ(x) - φ(0), linear in x, and φ(0); where x is infinite, as a mask makes it, φ(x) - φ(0) is a constant."""
+    held = x.detach()
+    if not bool(torch.isfinite(held.sum())):  # a sum is finite only if all its terms are
+        lost = ~torch.isfinite(held)
+        risen, at_zero = _from_zero(x.masked_fill(lost, 0.0), function)
+        rise = (function(held.clone()) - at_zero).masked_fill(~lost, 0.0)
+        return risen + call.rows.constant(rise), at_zero
+    return _from_zero(x, function)
+
+
+def _from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     with torch.no_grad():
         held = x.detach()
         at_zero = function(held.new_zeros(()))
@@ -41,14 +52,21 @@ def activation(call: Held) -> Tensor:
     x, *rest = call.args
     if not carries(x):
         return call.mode.hold(call)
-    risen, at_zero = from_zero(x, lambda z: call.function(z, *detached(rest), **detached(call.kwargs)))
+    risen, at_zero = from_zero(call, x, lambda z: call.function(z, *detached(rest), **detached(call.kwargs)))
     return risen if not bool(at_zero) else risen + call.rows.constant(at_zero.expand_as(x).contiguous())
 
 
 @rule("sigmoid", "hardsigmoid")
 def gate(call: Held) -> Tensor:
-    """σ(x): a gate."""
-    risen, at_zero = from_zero(call.args[0], call.function)
+    """σ(x): a gate; one that a mask has closed passes nothing, so neither it nor its content has a part."""
+    x = call.args[0]
+    risen, at_zero = from_zero(call, x, call.function)
+    held = x.detach()
+    fixed = ~(held >= math.log(torch.finfo(held.dtype).tiny)) | (held == torch.inf)  # below any logit that is learned
+    if bool(fixed.any()):
+        at_zero = torch.where(fixed, call.held(), at_zero)
+        risen = risen.masked_fill(fixed, 0.0)
+        return call.gates.keep(risen + call.rows.constant(at_zero), Gate(risen, at_zero))
     result = risen + call.rows.summand(call.rows.origin(at_zero), at_zero, risen.shape)
     return call.gates.keep(result, Gate(risen, at_zero.expand_as(risen)))
 
@@ -75,7 +93,7 @@ def power(call: Held) -> Tensor:
     several = isinstance(exponent, Tensor) and exponent.numel() > 1
     if not carries(x) or several or float(exponent) <= 0:
         return call.mode.hold(call)
-    risen, _ = from_zero(x, lambda z: torch.pow(z, detached(exponent)))
+    risen, _ = from_zero(call, x, lambda z: torch.pow(z, detached(exponent)))
     return call.gates.keep_power(risen, x, float(exponent), call.mode.share)
 
 

@@ -36,7 +36,7 @@ CLOSE = {torch.float64: 1e-13, torch.float32: 1e-6}
 @followed("exp", "exp2", "cos", "cosh")
 def from_zero_on(call: Held) -> Tensor:
     """Follow φ from φ(0)."""
-    risen, at_zero = from_zero(call.args[0], call.function)
+    risen, at_zero = from_zero(call, call.args[0], call.function)
     return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
 
 
@@ -58,7 +58,7 @@ def power(call: Held) -> Any:
     """Follow xⁿ from 1, and aˣ from a⁰."""
     base, exponent = call.args[:2]
     if not carries(base) and carries(exponent):
-        risen, at_zero = from_zero(exponent, partial(call.run, base))
+        risen, at_zero = from_zero(call, exponent, partial(call.run, base))
         return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
     return _from_one(call, base, lambda x: call.run(x, exponent))
 

@@ -34,7 +34,7 @@ def of_a_difference(call: Held) -> Tensor:
     a, b, reduction, *scale = call.args
     with call.mode:
         difference = a - b
-    risen, _ = from_zero(difference, lambda z: call.function(z, torch.zeros_like(z), 0, *scale))
+    risen, _ = from_zero(call, difference, lambda z: call.function(z, torch.zeros_like(z), 0, *scale))
     return _reduced(risen, reduction)
 
 
