@@ -153,7 +153,7 @@ def quantile(call: Held) -> Tensor:
     low, high = (call.function(*call.args, **{**call.kwargs, "interpolation": side}) for side in ("lower", "higher"))
     with torch.no_grad():
         gap = high - low
-        weight = (call.held() - low) / gap.masked_fill(gap == 0, 1.0)
+        weight = ((call.held() - low) / gap.masked_fill(gap == 0, 1.0)).nan_to_num(0.0)  # of no numbers there is none
     return low + weight * (high - low)
 
 

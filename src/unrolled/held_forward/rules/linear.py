@@ -20,7 +20,7 @@ OF_SEVERAL_ENTRIES = (
     "adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d max_unpool2d "
     "max_unpool3d trapezoid trapz cumulative_trapezoid gradient sum_to_size deg2rad rad2deg diagflat view_as_real "
     "view_as_complex imag conj fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 "
-    "fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft nanmean fold col2im "
+    "fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_fftshift fft_ifftshift stft istft fold col2im "
     "im2col nll_loss_nd affine_grid_generator"
 ).split()
 """Sums, means and transforms of one tensor; ``as_strided`` asks how a tensor lies in memory."""
@@ -35,6 +35,15 @@ def linear_in_one(call: Held) -> object:
         risen, at_zero = (move(each, *rest, **call.kwargs) for each in (gate.risen, gate.at_zero))
         call.gates.keep_each(result, risen, at_zero, gate.of_gates)
     return result
+
+
+@rule("nanmean")
+def nanmean(call: Held) -> Tensor:
+    """Compute the mean of what is a number; of nothing it is 0/0, of which autograd would keep 1/0."""
+    x, dim, keep, dtype = call.bind("input", "dim", "keepdim", "dtype")
+    with call.mode:
+        total = torch.nansum(x, dim, keepdim=bool(keep), dtype=dtype)
+        return total / (~torch.isnan(x.detach())).sum(dim, keepdim=bool(keep)).to(total.dtype)
 
 
 @rule("broadcast_tensors", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3d")

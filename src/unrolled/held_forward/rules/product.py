@@ -19,7 +19,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import Held, rule
-from unrolled.held_forward.operands import carries, detached, operands
+from unrolled.held_forward.operands import carries, detached, is_parameter, operands
 
 __all__ = ["shared"]
 
@@ -29,7 +29,7 @@ def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) ->
     factors = call.mode.vectors.numbers.held_beside_value(factors)
     valued = [place for place, each in enumerate(factors) if carries(each)]
     if len(valued) == 1:
-        return product(*factors)
+        return finite_only(call, valued[0], factors, product)
     gates = _gates_among(call, factors)
     if len(gates) == 1:
         ((place, gate),), p = gates, call.mode.share
@@ -43,6 +43,40 @@ def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) ->
         product(*(each if place == kept else detached(each) for place, each in enumerate(factors))) for kept in valued
     ]
     return torch.stack(parts).mean(dim=0) if len(parts) > 2 else 0.5 * (parts[0] + parts[1])
+
+
+def finite_only(
+    call: Held, place: int, factors: list[Tensor], product: Callable[..., Tensor], instead: float = 0.0
+) -> Tensor:
+    """Compute what is linear in one factor, of which what is not finite is a constant.
+
+    An output that is finite reads none of it: a mean over no words, which is 0/0 and replaced afterwards. In its
+    gradient that factor would make NaN of zero, and of what else it multiplies.
+
+    Args:
+        call: The operation.
+        place: Place of the factor that carries value.
+        factors: All factors.
+        product: What is computed of them.
+        instead: What stands in a held factor for what makes a result that is not finite.
+    """
+    result = product(*factors)
+    told = result.detach()
+    if bool(torch.isfinite(told.sum())):  # a sum is finite only if all its terms are
+        return result
+    lost = ~torch.isfinite(told)
+    if not bool(lost.any()):
+        return result
+    held = [each if k == place else _finite(each, instead) for k, each in enumerate(factors)]
+    return product(*held).masked_fill(lost, 0.0) + call.rows.constant(told.masked_fill(~lost, 0.0))
+
+
+def _finite(factor: Any, instead: float) -> Any:
+    """Replace what cannot be a factor of a finite result; a parameter stays, which is refused by its name."""
+    if not isinstance(factor, Tensor) or is_parameter(factor):
+        return factor
+    unfit = ~torch.isfinite(factor)
+    return factor.masked_fill(unfit | (factor == 0) if instead else unfit, instead)
 
 
 def _gates_among(call: Held, factors: list[Tensor]) -> list[tuple[int, Gate]]:
@@ -82,10 +116,10 @@ def _of_gates(call: Held, last: tuple[Tensor, Gate], first: tuple[Tensor, Gate])
 
 def _scaled(call: Held, value: Tensor, other: Any) -> Tensor:
     """Compute a product with a held factor: that of a gate is a gate."""
-    gate, result = call.gates.of(value), torch.mul(value, other)
+    gate, result = call.gates.of(value), finite_only(call, 0, [value, other], torch.mul)
     if gate is None:
         return result
-    risen, at_zero = gate.risen * other, gate.at_zero * other
+    risen, at_zero = finite_only(call, 0, [gate.risen, other], torch.mul), gate.at_zero * other
     if not gate.of_gates and isinstance(other, Tensor) and call.rows.origin(other)[0] in ("held", "computed"):
         call.rows.mark(at_zero, *call.rows.origin(other))  # what is held shows by its name, not as a constant
         result = risen + call.rows.constant(at_zero)
@@ -219,10 +253,11 @@ def div(call: Held) -> Tensor:
     if call.kwargs.get("rounding_mode") or not carries(a):
         return call.mode.hold(call)
     divisor, gate = detached(b), call.gates.of(a)
-    result = torch.div(a, divisor)
+    result = finite_only(call, 0, [a, divisor], torch.div, instead=1.0)
     if gate is None:
         return result
-    return call.gates.keep(result, Gate(gate.risen / divisor, gate.at_zero / divisor, gate.of_gates))
+    risen = finite_only(call, 0, [gate.risen, divisor], torch.div, instead=1.0)
+    return call.gates.keep(result, Gate(risen, gate.at_zero / divisor, gate.of_gates))
 
 
 @rule("remainder", "fmod")
