@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError
+from unrolled.errors import ShapeError, StrictError
 
 
 class Forecast(nn.Module):
@@ -50,3 +50,31 @@ def test_one_number_an_example_is_taken_with_and_without_an_axis_of_one(target):
     found = unrolled.account(model, series, target=target)
     assert torch.allclose(found.output, model(series)[:, 2])
     assert found.features["0"].shape == (3, 7, 4)
+
+
+class OneNumber(Forecast):
+    def forward(self, series):
+        return super().forward(series)[:, 2]
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_an_index_that_picks_an_example_in_place_of_a_class_is_noted(place):
+    model, series = OneNumber(), torch.randn(3, 7, 4)
+    *_, note = unrolled.account(model, series, target=place).notes
+    assert note.startswith(f"the output has shape (3,), and number {place} reads nothing but example {place} ")
+    with pytest.raises(StrictError, match="target=lambda out: out accounts for all of them"):
+        unrolled.account(model, series, target=place, strict=True)
+    whole = unrolled.account(model, series, target=lambda out: out)
+    assert len(whole) == 3
+    assert not any("the output has shape" in note for note in whole.notes)
+
+
+def test_a_class_of_one_example_is_none_of_its_steps():
+    """The control: an example without a batch, of as many steps as there are classes, has no such note."""
+
+    class Unbatched(Forecast):
+        def forward(self, series):
+            return super().forward(series[None])[0, :3]
+
+    found = unrolled.account(Unbatched(), torch.randn(3, 4), target=2)
+    assert not any("the output has shape" in note for note in found.notes)

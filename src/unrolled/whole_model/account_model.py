@@ -25,6 +25,7 @@ from unrolled.whole_model.behind_held import behind_held
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.held_run import HeldRun, HeldRunsOf
 from unrolled.whole_model.notes import notes_of
+from unrolled.whole_model.one_of_the_examples import one_of_the_examples
 from unrolled.whole_model.result import Account
 from unrolled.whole_model.selected_target import SelectedTarget
 from unrolled.whole_model.text_words import words_of_texts
@@ -78,7 +79,10 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     )
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model)
-    told = notes_of(result, means.computed, means.left, behind)
+    told = (
+        *notes_of(result, means.computed, means.left, behind),
+        *one_of_the_examples(plain.output, target.indices, result),
+    )
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
 
 
