@@ -136,3 +136,25 @@ def test_the_numbers_are_a_data_frame_whose_rows_add_up_to_the_steps(series):
     assert own["name"].tolist() == list("abcde")
     with pytest.raises(UsageError, match="pass numbers as floating-point tensors"):
         unrolled.explain(Alone().eval(), torch.ones(1, 5, 4, dtype=torch.long, device="cpu")).features_to_frame()
+
+
+class Calendar(nn.Module):
+    """Reads the hour as a number, and by a table beside its network."""
+
+    def __init__(self, table):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rnn, self.head = nn.GRU(3, 5, batch_first=True), nn.Linear(5, 2)
+        self.table = nn.Embedding(24, 2) if table else None
+
+    def forward(self, x, hour):
+        out = self.head(self.rnn(torch.cat([x, hour[..., None] / 24], dim=-1))[0][:, -1])
+        return out if self.table is None else out + self.table(hour[:, -1])
+
+
+def test_numbers_beside_categories_have_the_contributions_that_they_have_without_the_table():
+    x, hour = torch.randn(3, 4, 2), torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]])
+    found, expected = (unrolled.explain_batch(Calendar(table), x, hour, target=1) for table in (True, False))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.features.scores, other.features.scores)
+        assert abs(one.ledger.logit - other.ledger.logit) > 1e-3  # the control: the table is read

@@ -146,7 +146,7 @@ def _reads_integers(rows: Sequence[Row], linear: LinearOutput) -> bool:
 
 def _with_categories(linear: LinearOutput, rows: Sequence[Row], place: int) -> Tensor:
     """Add up what the numbers of an argument contribute, as they are and by what tables have at them."""
-    argument, total = rows[place], linear.contributions(place).detach().clone()
+    argument, total = rows[place], linear.contributions(place).detach().clone(memory_format=torch.contiguous_format)
     for other, row in enumerate(rows):
         if row.positions is not None and linear.gradients[other] is not None:
             own = argument.holds(row.positions)
