@@ -37,7 +37,11 @@ def account(weights):
     return found
 
 
-GATES = {"sigmoid": torch.sigmoid, "hardsigmoid": F.hardsigmoid}
+GATES = {
+    "sigmoid": torch.sigmoid,
+    "hardsigmoid": F.hardsigmoid,
+    "the complement of a sigmoid": lambda s: 1 - torch.sigmoid(-s),
+}
 CLOSED = {
     "minus infinity": lambda s, m: s.masked_fill(~m, LOW),
     "the smallest number": lambda s, m: torch.where(m, s, torch.finfo(s.dtype).min),

@@ -58,11 +58,11 @@ def activation(call: Held) -> Tensor:
 
 @rule("sigmoid", "hardsigmoid")
 def gate(call: Held) -> Tensor:
-    """σ(x): a gate; one that a mask has closed passes nothing, so neither it nor its content has a part."""
+    """σ(x): a gate; where a mask has closed or opened it, it is a number and has no part."""
     x = call.args[0]
     risen, at_zero = from_zero(call, x, call.function)
     held = x.detach()
-    fixed = ~(held >= math.log(torch.finfo(held.dtype).tiny)) | (held == torch.inf)  # below any logit that is learned
+    fixed = ~(held.abs() <= -math.log(torch.finfo(held.dtype).tiny))  # beyond any logit that is learned, or NaN
     if bool(fixed.any()):
         at_zero = torch.where(fixed, call.held(), at_zero)
         risen = risen.masked_fill(fixed, 0.0)
