@@ -111,6 +111,9 @@ def test_a_call_is_chosen_by_its_number():
     assert others == pytest.approx({f"n-grams of net, call {k}": whole.sequences[k].ledger.ngrams for k in (0, 2)})
     with pytest.raises(unrolled.UsageError, match=r"call is 3; expected 0 to 2: net, call 0, net, call 1, net, call 2"):
         unrolled.explain(model, IDS[:1], target=1, call=3)
+    for wrong in ("net", 1.0):
+        with pytest.raises(unrolled.UsageError, match=r"call is .*; expected a whole number from 0"):
+            unrolled.explain(model, IDS[:1], target=1, call=wrong)
 
 
 def test_an_initial_state_that_is_learned_and_one_that_is_given_are_no_n_grams():

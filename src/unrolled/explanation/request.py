@@ -15,6 +15,7 @@ from unrolled.explanation.choice import Wanted
 from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.tokens.sequence_names import Words
 from unrolled.explanation.tokens.token_names import checked_words
+from unrolled.whole_number import whole_number
 
 __all__ = ["Request"]
 
@@ -60,6 +61,8 @@ class Request:
         refuse_devices_without_float64({**dict(model.named_parameters()), **numbered, **given})
         words = tokens if isinstance(tokens, Mapping) else checked_words(tokens)
         chosen, longest = resolve(expansion), checked_order(max_order)
+        if call is not None and whole_number(call) is None:
+            raise UsageError(f"call is {call!r}; expected a whole number from 0, the place of a call, or None for all")
         if readout not in ("held", "ray"):
             raise UnknownNameError("readout", readout, ("held", "ray"))
         return cls(args, given, wanted, words, features, chosen, longest, readout, call, several)

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import CLOSES
 from unrolled.decomposition.number_notes import cancellation_note
+from unrolled.errors import UsageError
 from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.whole_model.example_axis import keep_example, rows_by_example
+from unrolled.whole_number import whole_number
 
 __all__ = ["AccountedOutput"]
 
@@ -170,6 +172,8 @@ class AccountedOutput:
         return len(self.output)
 
     def __getitem__(self, example: int) -> Self:
+        if whole_number(example) is None:
+            raise UsageError(f"an account holds examples by number, and {example!r} is none; expected a whole number")
         if not -len(self) <= example < len(self):
             raise IndexError(f"example {example} of a batch of {len(self)}")
         place = example % len(self)

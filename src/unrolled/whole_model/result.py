@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.report.account_view import AccountView
 from unrolled.report.frames import to_frame
 from unrolled.whole_model.accounted_output import AccountedOutput
@@ -67,8 +67,10 @@ class Account(AccountedOutput):
             ``correlation`` of the contributions of tokens and features, and the ``largest`` absolute difference.
 
         Raises:
-            UsageError: If the accounts are of different arguments or outputs.
+            UsageError: If the accounts are of different arguments or outputs, or the other is none.
         """
+        if not isinstance(other, Account):
+            raise UsageError(f"expected an account to compare with, found {kind_of(other)}")
         mine, theirs = (
             torch.cat([part.reshape(-1) for part in each._by_argument.values()]).double() for each in (self, other)
         )
