@@ -143,3 +143,38 @@ def test_a_model_that_keeps_its_state_is_run_from_it_and_left_as_it_was():
     assert notes(model, SERIES, SCALE)
     assert not hasattr(model, "calls")
     assert all(weight.requires_grad and weight.grad is None for weight in model.parameters())
+
+
+class LessTheMean(nn.Module):
+    """Reads numbers less their mean over the batch: the sum of its outputs changes with none of them."""
+
+    def __init__(self, end):
+        super().__init__()
+        torch.manual_seed(0)
+        self.head, self.end = nn.Linear(4, 3, bias=False), end
+
+    def forward(self, x):
+        return self.end(self.head(x - x.mean(0)))
+
+
+@pytest.mark.parametrize("end", [nn.Identity(), nn.LogSoftmax(-1)])
+def test_numbers_whose_parts_cancel_over_the_batch_are_read(end):
+    """An example has the account that it has where it is the target alone."""
+    model, x = LessTheMean(end).double(), torch.randn(3, 4).double()
+    whole = unrolled.account(model, x, target=1)
+    assert whole.closes
+    assert not any("only through factors" in note for note in whole.notes)
+    for place in range(3):
+        one = unrolled.account(model, x, target=lambda out, k=place: out[k : k + 1, 1])
+        torch.testing.assert_close(whole[place].features["0"].reshape(3, 4), one.features["0"].reshape(3, 4))
+
+
+def test_numbers_that_are_a_factor_only_are_not_read():
+    """The control."""
+
+    class Factor(nn.Module):
+        def forward(self, x, y):
+            return y * (x - x.mean(0)).exp()
+
+    found = unrolled.account(Factor(), torch.randn(3, 4), torch.randn(3, 4), target=1)
+    assert any("argument 0 enters only through factors" in note for note in found.notes)

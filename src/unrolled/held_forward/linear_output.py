@@ -51,7 +51,18 @@ class LinearOutput:
         """
         reaching = [place for place in places if self.gradients[place] is not None]
         held = (place for place, row in enumerate(rows, first) if row.kind == "held")
-        return not reaching or (not self.reads(reaching) and self.reads(held))
+        alone = not reaching or (not self.reads(reaching) and self.reads(held))
+        return alone and not self._reads_apart(reaching)
+
+    def _reads_apart(self, places: Sequence[int]) -> bool:
+        """Tell whether an example's output changes with some rows, though the sum of all examples' may not.
+
+        What is less its mean over the batch sums to zero.
+        """
+        if self.batch == 1 or not places:
+            return False
+        gradients = (weighed[place] for weighed in self._weighed for place in places)
+        return any(gradient is not None and bool(gradient.any()) for gradient in gradients)
 
     def held_by_themselves(self, rows: Sequence[Row], first: int = 0) -> frozenset[int]:
         """Return the numbers of the held results that the output reads otherwise than as factors.

@@ -116,7 +116,8 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     found.passed = linear.sizes
     found.held = linear.held_by_themselves(rows)
     opened, read = opened_arguments(rows, sources), read_arguments(rows, linear.gradients, sources)
-    found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read
+    contributing = {name for name, part in (*found.texts.items(), *found.features.items()) if bool(part.any())}
+    found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read - contributing
     found.left = tuple(sources.mode.vectors.left.tables)
     return found
 
