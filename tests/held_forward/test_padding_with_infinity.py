@@ -72,3 +72,33 @@ def test_a_maximum_over_zeros_is_another():
         for pool in (lambda states, _: padded(states, 0.0).max(1).values, masked)
     )
     assert float((found.tokens - expected.tokens).abs().max()) > 1e-3
+
+
+class Normalised(nn.Module):
+    """Normalises a series whose steps of padding hold no numbers, and leaves these out afterwards."""
+
+    def __init__(self, norm):
+        super().__init__()
+        torch.manual_seed(0)
+        self.norm, self.layer = norm, nn.Linear(4, 4)
+        self.rnn, self.head = nn.GRU(4, 5, batch_first=True), nn.Linear(5, 2)
+        self.double()
+
+    def forward(self, series, lengths):
+        given = torch.relu(self.layer(self.norm(series)))
+        packed = pack_padded_sequence(given, lengths, batch_first=True, enforce_sorted=False)
+        return self.head(self.rnn(packed)[1][0])
+
+
+@pytest.mark.parametrize("number", [float("nan"), LOW])
+@pytest.mark.parametrize("norm", [nn.LayerNorm(4), nn.RMSNorm(4), nn.Identity()])
+def test_a_series_padded_with_no_numbers_has_the_account_of_one_padded_with_zeros(norm, number):
+    series = torch.randn(3, 5, 4).double()
+    beyond = (torch.arange(5) >= LENGTHS[:, None])[..., None]
+    found, expected, other = (
+        unrolled.account(Normalised(norm), series.masked_fill(beyond, padding), lengths, target=1)
+        for padding, lengths in ((number, LENGTHS), (0.0, LENGTHS), (0.0, LENGTHS.clamp(min=4)))
+    )
+    assert found.closes
+    torch.testing.assert_close(found.features["0"], expected.features["0"], rtol=1e-12, atol=1e-12)
+    assert float((other.features["0"] - expected.features["0"]).abs().max()) > 1e-3  # the control reads padding

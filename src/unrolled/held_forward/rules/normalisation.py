@@ -9,14 +9,16 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.rules.product import finite_only
 
 __all__: list[str] = []
 
 
-def _scaled(x: Tensor, axes: tuple[int, ...], eps: float, centred: bool = True) -> Tensor:
-    """(x - mean) / √(variance + ε) with the divisor held."""
+def _scaled(call: Held, x: Tensor, axes: tuple[int, ...], eps: float, centred: bool = True) -> Tensor:
+    """(x - mean) / √(variance + ε) with the divisor held; steps of NaN, which padding may be, are constants."""
     centre = x - x.mean(axes, keepdim=True) if centred else x
-    return centre * torch.rsqrt(centre.detach().square().mean(axes, keepdim=True) + eps)
+    scale = torch.rsqrt(centre.detach().square().mean(axes, keepdim=True) + eps)
+    return finite_only(call, 0, [centre, scale], torch.mul)
 
 
 def _affine(call: Held, y: Tensor, weight: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
@@ -31,7 +33,7 @@ def layer_norm(call: Held) -> Tensor:
     """Over the last axes."""
     x, shape, weight, bias, eps = call.bind("input", "normalized_shape", "weight", "bias", "eps")
     axes = tuple(range(-len(shape), 0))
-    return _affine(call, _scaled(x, axes, 1e-5 if eps is None else eps), weight, bias, tuple(shape))
+    return _affine(call, _scaled(call, x, axes, 1e-5 if eps is None else eps), weight, bias, tuple(shape))
 
 
 @rule("rms_norm")
@@ -39,7 +41,7 @@ def rms_norm(call: Held) -> Tensor:
     """Over the last axes, not centred."""
     x, shape, weight, eps = call.bind("input", "normalized_shape", "weight", "eps")
     eps = torch.finfo(x.dtype).eps if eps is None else eps
-    return _affine(call, _scaled(x, tuple(range(-len(shape), 0)), eps, centred=False), weight, None, tuple(shape))
+    return _affine(call, _scaled(call, x, tuple(range(-len(shape), 0)), eps, centred=False), weight, None, tuple(shape))
 
 
 @rule("group_norm")
@@ -47,7 +49,7 @@ def group_norm(call: Held) -> Tensor:
     """Over groups of channels."""
     x, groups, weight, bias, eps = call.bind("input", "num_groups", "weight", "bias", "eps")
     parts = x.reshape(x.shape[0], groups, -1)
-    y = _scaled(parts, (-1,), 1e-5 if eps is None else eps).reshape(x.shape)
+    y = _scaled(call, parts, (-1,), 1e-5 if eps is None else eps).reshape(x.shape)
     return _affine(call, y, weight, bias, (1, -1, *[1] * (x.dim() - 2)))
 
 
@@ -57,7 +59,7 @@ def batch_norm(call: Held) -> Tensor:
     x, weight, bias, mean, variance, own, _, eps, *_ = call.args
     shape = (1, -1, *[1] * (x.dim() - 2))
     if call.name == "instance_norm" and own:
-        return _affine(call, _scaled(x, tuple(range(2, x.dim())), eps), weight, bias, shape)
+        return _affine(call, _scaled(call, x, tuple(range(2, x.dim())), eps), weight, bias, shape)
     if own or mean is None:
         raise UnsupportedOperationError(
             "batch normalisation uses the statistics of the batch, so one example's answer depends on the others; "

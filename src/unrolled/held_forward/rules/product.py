@@ -21,7 +21,7 @@ from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import carries, detached, is_parameter, operands
 
-__all__ = ["shared"]
+__all__ = ["finite_only", "shared"]
 
 
 def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
