@@ -60,13 +60,14 @@ def activation(call: Held) -> Tensor:
 def gate(call: Held) -> Tensor:
     """σ(x): a gate; where a mask has closed or opened it, it is a number and has no part."""
     x = call.args[0]
-    risen, at_zero = from_zero(call, x, call.function)
     held = x.detach()
-    fixed = ~(held.abs() <= -math.log(torch.finfo(held.dtype).tiny))  # beyond any logit that is learned, or NaN
-    if bool(fixed.any()):
+    beyond = -math.log(torch.finfo(held.dtype).tiny)  # any logit that is learned
+    if held.numel() and not float(held.abs().amax()) <= beyond:  # NaN is not either
+        fixed = ~(held.abs() <= beyond)
+        risen, at_zero = _from_zero(x.masked_fill(fixed, 0.0), call.function)
         at_zero = torch.where(fixed, call.held(), at_zero)
-        risen = risen.masked_fill(fixed, 0.0)
         return call.gates.keep(risen + call.rows.constant(at_zero), Gate(risen, at_zero))
+    risen, at_zero = _from_zero(x, call.function)
     result = risen + call.rows.summand(call.rows.origin(at_zero), at_zero, risen.shape)
     return call.gates.keep(result, Gate(risen, at_zero.expand_as(risen)))
 
