@@ -43,7 +43,18 @@ def checked(states):
         raise ValueError("no finite states")
 
 
+@torch.jit.script
+def scripted(h):
+    return h * float(h.sum())
+
+
+@torch.jit.script
+def scripted_log(h):
+    return float(h.sum())
+
+
 LOGS = {
+    "by a script": scripted_log,
     "item": lambda h: h.norm().item(),
     "float": lambda h: float(h.mean()),
     "numpy": lambda h: h.detach().cpu().numpy(),
@@ -64,6 +75,7 @@ READS = {
     "a threshold": lambda h: h if h.sum().item() > 0.5 else 2 * h,
     "by a text": lambda h: h * float(f"{h.max():.4f}"),
     "written into": lambda h: np.multiply(h.detach().numpy(), 2, out=h.detach().numpy()) is None or h,
+    "by a script": scripted,
     "its bounds": lambda h: h.clamp(max=float(h.max())),
 }
 

@@ -17,6 +17,7 @@ from unrolled.held_forward.operands import is_parameter
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.python_values import AS_TEXT, TO_PYTHON, taken_out
+from unrolled.held_forward.rules.scripted import python_function
 
 __all__ = ["refuse_read_numbers"]
 
@@ -50,14 +51,22 @@ def refuse_read_numbers(taken: Sequence[str], run: Callable[[], Sequence[Tensor]
 
 
 class _Moved(OperationMode):
-    """Gives Python other numbers than tensors hold; those of a parameter stay, since they carry no value."""
+    """Gives Python other numbers than tensors hold; those of a parameter stay, since they carry no value.
+
+    A scripted function takes numbers where no mode meets it, so the Python function runs that it was made of, as in a
+    held run.
+    """
 
     def __init__(self, factor: float, shift: float, most: int) -> None:
         super().__init__()
         self.factor, self.shift, self.left = factor, shift, most
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        if name_of(func).name in TO_PYTHON | {"__format__"}:
+        name = name_of(func).name
+        if name == "scripted_function" and (original := python_function(args[0])) is not None:
+            with self:
+                return original(*args[1:], **options)
+        if name in TO_PYTHON | {"__format__"}:
             first = args[0]
             if (first.is_floating_point() or first.is_complex()) and not is_parameter(first):
                 self.left -= 1

@@ -19,7 +19,7 @@ from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import detached, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
-__all__ = ["scripts_as_operations"]
+__all__ = ["python_function", "scripts_as_operations"]
 
 _KINDS: tuple[Any, ...] = (torch._C.ScriptFunction, torch._C.ScriptMethod)
 """What ``torch.jit.script`` and ``torch.jit.trace`` make of functions and of methods."""
@@ -60,7 +60,7 @@ def scripted(call: Held) -> Any:
     script, *args = call.args
     with torch.no_grad():
         expected = call.function(script, *_copied(args), **_copied(call.kwargs))
-    original = getattr(script, "_torchdynamo_inline", None)  # which torch keeps for torch.compile
+    original = python_function(script)
     if original is not None:
         with call.mode:
             result = original(*args, **call.kwargs)
@@ -71,6 +71,12 @@ def scripted(call: Held) -> Any:
         "operations; let the model call the Python function that it was made of"
     )
     return for_each_tensor(expected, lambda each: without_rule(each, message))
+
+
+def python_function(script: Any) -> Callable[..., Any] | None:
+    """Return the Python function that a scripted one was made of; None where torch keeps none."""
+    original: Callable[..., Any] | None = getattr(script, "_torchdynamo_inline", None)  # kept for torch.compile
+    return original
 
 
 def _copied(value: Any) -> Any:
