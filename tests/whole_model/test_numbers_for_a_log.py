@@ -163,3 +163,24 @@ def test_an_explanation_by_calls_follows_a_log_as_well():
         assert found.notes == expected.notes
     with pytest.raises(UnsupportedOperationError, match="takes numbers out of torch"):
         unrolled.explain(Two(READS["a factor"]), IDS[:1], target=1)
+
+
+class Total(nn.Module):
+    def forward(self, h: torch.Tensor) -> float:
+        return float(h.sum())
+
+
+class Length(nn.Module):
+    def forward(self, h: torch.Tensor) -> int:
+        return h.shape[1]
+
+
+def test_a_number_that_a_scripted_module_gives_is_refused():
+    """Torch keeps no Python function of it; the control: a number of steps is none that carries value."""
+    total, length = torch.jit.script(Total()), torch.jit.script(Length())
+    with pytest.raises(UnsupportedOperationError, match="the model calls forward, which torch.jit.script"):
+        unrolled.account(Model(lambda h: h * total(h)), IDS, target=1)
+    found, expected = (
+        unrolled.account(Model(take), IDS, target=1) for take in (lambda h: h * length(h), lambda h: h * 4)
+    )
+    assert torch.equal(found.tokens, expected.tokens)

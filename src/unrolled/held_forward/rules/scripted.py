@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import handle_torch_function
+from torch.utils._pytree import tree_leaves
 
+from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import detached, for_each_tensor, operands
@@ -70,6 +72,8 @@ def scripted(call: Held) -> Any:
         f"the model calls {script.name}, which torch.jit.script or torch.jit.trace made, and no rule can meet its "
         "operations; let the model call the Python function that it was made of"
     )
+    if any(isinstance(each, float | complex) for each in tree_leaves(expected)):
+        raise UnsupportedOperationError(message)  # Python's numbers ask no rule
     return for_each_tensor(expected, lambda each: without_rule(each, message))
 
 
