@@ -67,6 +67,13 @@ LOGS = {
     "a deep copy": lambda h: copy.deepcopy({"states": h.detach()}),
 }
 
+TEXTS: dict[str, float] = {}
+
+
+def by_a_cache(h):
+    return h * TEXTS.setdefault(str(h), 1.0 + len(TEXTS))
+
+
 READS = {
     "a factor": lambda h: h * h.norm().item(),
     "by numpy": lambda h: torch.from_numpy(h.detach().numpy() * 2),
@@ -76,6 +83,10 @@ READS = {
     "by a text": lambda h: h * float(f"{h.max():.4f}"),
     "written into": lambda h: np.multiply(h.detach().numpy(), 2, out=h.detach().numpy()) is None or h,
     "by a script": scripted,
+    "by a whole text": lambda h: h * len(repr(h.detach()).split("0.0")),
+    "by a cache": by_a_cache,
+    "a little": lambda h: h + 1e-12 * h.norm().item(),
+    "a correlation": lambda h: h * np.corrcoef(h[0, 0].tolist(), h[0, 1].tolist())[0, 1] ** 2,
     "its bounds": lambda h: h.clamp(max=float(h.max())),
 }
 
@@ -109,6 +120,17 @@ def ended_if_negative(h):
 
 
 READS |= {"a loop that ends by it": until_small, "an exit": ended_if_negative}
+
+
+def test_a_small_output_beside_a_large_one_reads_numbers_too():
+    class Two(Model):
+        def forward(self, ids):
+            large, small = super().forward(ids)
+            return torch.stack([1e12 * large, small * (small.norm().item() if self.to_log is None else 2.0)])
+
+    with pytest.raises(UnsupportedOperationError, match="takes numbers out of torch"):
+        unrolled.account(Two(), IDS, target=1)
+    assert unrolled.account(Two(log=LOGS["item"]), IDS, target=1).closes  # the control
 
 
 @pytest.mark.parametrize("name", READS)
@@ -178,7 +200,7 @@ class Length(nn.Module):
 def test_a_number_that_a_scripted_module_gives_is_refused():
     """Torch keeps no Python function of it; the control: a number of steps is none that carries value."""
     total, length = torch.jit.script(Total()), torch.jit.script(Length())
-    with pytest.raises(UnsupportedOperationError, match="the model calls forward, which torch.jit.script"):
+    with pytest.raises(UnsupportedOperationError, match="the model calls forward, which torch"):
         unrolled.account(Model(lambda h: h * total(h)), IDS, target=1)
     found, expected = (
         unrolled.account(Model(take), IDS, target=1) for take in (lambda h: h * length(h), lambda h: h * 4)

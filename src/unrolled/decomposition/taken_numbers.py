@@ -1,12 +1,14 @@
 """Numbers that a model takes out of torch: a held run loses them, which is right if the output reads none of them.
 
 Many models take numbers for a log, a statistic or a check: ``self.norm = h.norm().item()``, ``print(h.mean())``. Two
-further runs give Python other numbers in their place. If the output stays as it is, nothing of it is lost.
+further runs give Python other numbers in their place. If the output stays as it is, nothing of it is lost. A choice
+that all runs make alike, as where a threshold is far, is held, as a choice of torch's is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,13 +18,16 @@ from unrolled.decomposition.determinism import agree
 from unrolled.held_forward.operands import is_parameter
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of
-from unrolled.held_forward.python_values import AS_TEXT, TO_PYTHON, taken_out
+from unrolled.held_forward.python_values import TAKES_OUT, taken_out
 from unrolled.held_forward.rules.scripted import python_function
 
 __all__ = ["refuse_read_numbers"]
 
 _MOVES = ((1.5, 1.0), (-3.0, -2.0))
 """Factor and shift of each further run: a threshold that one of them does not pass, the other may."""
+_KEPT = (1.0, 0.0)
+_AS_IT_IS = 2
+"""Runs with the same numbers, where an output differs by no more than rounding: a kernel may add up in any order."""
 _LOOP = 1000
 """A further run that takes so many numbers more than the held one is in a loop that waits for one of them."""
 
@@ -38,16 +43,37 @@ def refuse_read_numbers(taken: Sequence[str], run: Callable[[], Sequence[Tensor]
     Raises:
         UnsupportedOperationError: If the output is another one with other numbers, or if the model fails with them.
     """
-    if not taken or all(name in AS_TEXT for name in taken):
+    if not taken:
         return
+
+    def further(move: tuple[float, float]) -> Sequence[Tensor]:
+        with torch.no_grad(), _Moved(*move, most=len(taken) + _LOOP):
+            return run()
+
+    same = [expected]
     for move in _MOVES:
         try:
-            with torch.no_grad(), _Moved(*move, most=len(taken) + _LOOP):
-                found = run()
+            found = further(move)
         except (Exception, SystemExit) as error:  # the model's own, which checks its numbers
             raise taken_out(taken[0]) from error
-        if not agree(expected, found):
+        if not agree(expected, found) or _differs(found, same, partial(further, _KEPT)):
             raise taken_out(taken[0])
+
+
+def _differs(found: Sequence[Tensor], same: list[Sequence[Tensor]], run: Callable[[], Sequence[Tensor]]) -> bool:
+    """Tell whether an output is none of those of runs with the same numbers, if two of these are equal to each other.
+
+    So little may be read that it is as small as rounding. ``same`` gets further runs where it is asked for them.
+    """
+    while not any(_equal(found, each) for each in same):
+        if len(same) > _AS_IT_IS:
+            return _equal(*same[-2:])
+        same.append(run())
+    return False
+
+
+def _equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
 class _Moved(OperationMode):
@@ -66,11 +92,20 @@ class _Moved(OperationMode):
         if name == "scripted_function" and (original := python_function(args[0])) is not None:
             with self:
                 return original(*args[1:], **options)
-        if name in TO_PYTHON | {"__format__"}:
+        if name in TAKES_OUT:
             first = args[0]
             if (first.is_floating_point() or first.is_complex()) and not is_parameter(first):
                 self.left -= 1
                 if self.left < 0:
                     raise RuntimeError("a loop over numbers that are taken out of torch does not end with others")
-                args = (first.detach() * self.factor + self.shift, *args[1:])
+                args = (self._other(first.detach()), *args[1:])
         return func(*args, **options)
+
+    def _other(self, numbers: Tensor) -> Tensor:
+        """Return other numbers; equal ones stay equal, but no statistic stays that neither scale nor shift changes."""
+        if (self.factor, self.shift) == _KEPT:
+            return numbers
+        wide = numbers.to(torch.promote_types(numbers.dtype, torch.float32))
+        waves = 0.25 * torch.sin(9 * torch.log1p(wide.abs()))
+        moved = (wide * (self.factor + waves) + self.shift).to(numbers.dtype)
+        return torch.where(torch.isfinite(numbers), moved, numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["AS_TEXT", "FROM_PYTHON", "LISTS_TO_PYTHON", "TO_NUMPY", "TO_PYTHON", "taken_out"]
+__all__ = ["FROM_PYTHON", "LISTS_TO_PYTHON", "TAKES_OUT", "TO_NUMPY", "TO_PYTHON", "taken_out"]
 
 TO_NUMPY = frozenset({"numpy", "__array__"})
 """Operations that give numpy what a tensor holds."""
@@ -12,8 +12,8 @@ LISTS_TO_PYTHON = TO_NUMPY | {"tolist"}
 """Operations that give Python many numbers at once."""
 TO_PYTHON = LISTS_TO_PYTHON | frozenset("item __float__ __int__ __index__ __complex__".split())
 """Operations that give Python numbers."""
-AS_TEXT = frozenset({"repr"})
-"""Operations that print a whole tensor, of which no number is read back."""
+TAKES_OUT = TO_PYTHON | {"__format__", "repr"}
+"""Operations that give Python numbers, or a text of them, which it may read back."""
 FROM_PYTHON = frozenset({"tensor", "as_tensor", "new_tensor", "from_numpy", "asarray"})
 """Operations that make tensors of what Python has."""
 

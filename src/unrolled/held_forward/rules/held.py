@@ -12,7 +12,7 @@ from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
 from unrolled.held_forward.mode import Held, rule
 from unrolled.held_forward.operands import detached, for_each_tensor
-from unrolled.held_forward.python_values import AS_TEXT, TO_PYTHON, taken_out
+from unrolled.held_forward.python_values import TAKES_OUT, taken_out
 
 __all__: list[str] = []
 
@@ -70,7 +70,7 @@ def about_gradients(call: Held) -> Any:
     return call.function(call.args[0].detach().requires_grad_(), *call.args[1:])
 
 
-@rule(*TO_PYTHON, *AS_TEXT, "__format__")
+@rule(*TAKES_OUT)
 def leaves_torch(call: Held) -> Any:
     """Give Python numbers where it is seen afterwards whether the output reads them; else refuse to lose value."""
     if call.mode.taken is None:
