@@ -150,11 +150,56 @@ def test_a_model_that_fails_with_other_numbers_is_refused():
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_the_number_of_a_parameter_may_be_read_beside_a_log():
-    model = Model(lambda h: h * model.scale.item(), log=LOGS["item"])
-    found = unrolled.account(model, IDS, target=1)
-    expected = unrolled.account(Model(lambda h: h * 1.5), IDS, target=1)
-    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=0)
+NUMBERS = {
+    "a parameter": (lambda _, model: model.scale.item(), 1.5),
+    "made of a parameter": (lambda _, model: (2 * model.scale).item(), 3.0),
+    "a buffer": (lambda _, model: model.kept.item(), 0.75),
+    "a constant": (lambda *_: torch.linspace(0, 1, 3)[1].item(), 0.5),
+    "of ids": (lambda *_: IDS.double().mean().item(), 3.125),
+    "what is held": (lambda h, _: (h >= 0).double().mean().item(), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("call", [unrolled.account, unrolled.explain_batch])
+def test_a_number_that_carries_no_value_may_be_read_beside_a_log(name, call):
+    number, factor = NUMBERS[name]
+    model = Model(lambda h: h * number(h, model), log=LOGS["item"])
+    model.register_buffer("kept", torch.tensor(0.75))
+    found, expected = call(model, IDS, target=1), call(Model(lambda h: h * factor), IDS, target=1)
+    if call is unrolled.account:
+        torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-15)
+    else:
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one.triangle.contributions, other.triangle.contributions, rtol=0, atol=1e-15)
+            assert one.notes == other.notes  # no ray
+
+
+def test_a_place_where_numbers_carry_value_and_others_none_is_one_where_they_do():
+    def number(tensor):
+        return tensor.norm().item()
+
+    model = Model(lambda h: h * number(h) / number(model.scale * 2))
+    with pytest.raises(UnsupportedOperationError, match="takes numbers out of torch"):
+        unrolled.account(model, IDS, target=1)
+
+
+@pytest.mark.parametrize(("end", "held"), [(nn.Identity(), 1), (nn.Softmax(-1), 2)])
+def test_two_further_runs_tell_it_once(end, held):
+    """A model whose output has to be followed is run held twice."""
+    runs = []
+
+    class Counted(Model):
+        def forward(self, ids):
+            runs.append(1)
+            return end(super().forward(ids))
+
+    counts = []
+    for log in (None, LOGS["item"]):
+        runs.clear()
+        unrolled.account(Counted(log=log), IDS, target=1)
+        counts.append(len(runs))
+    assert counts == [1 + held, 1 + held + 2]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.python_values import TAKES_OUT, taken_out
 from unrolled.held_forward.rules.scripted import python_function
+from unrolled.held_forward.taken_places import Place, TakenPlaces, place_of_call
 
 __all__ = ["refuse_read_numbers"]
 
@@ -32,22 +33,27 @@ _LOOP = 1000
 """A further run that takes so many numbers more than the held one is in a loop that waits for one of them."""
 
 
-def refuse_read_numbers(taken: Sequence[str], run: Callable[[], Sequence[Tensor]], expected: Sequence[Tensor]) -> None:
+def refuse_read_numbers(
+    taken: TakenPlaces, run: Callable[[], Sequence[Tensor]], expected: Sequence[Tensor], unread: set[Place]
+) -> None:
     """Refuse a model whose output reads numbers that it takes out of torch.
 
     Args:
-        taken: The operations by which a held run gave Python numbers that carry value.
+        taken: Where a held run gave Python numbers.
         run: Runs the model as it is, and returns what is explained.
         expected: What it returns.
+        unread: The places of which an earlier held run of the model has shown that no output reads their numbers; gets
+            those of this one.
 
     Raises:
         UnsupportedOperationError: If the output is another one with other numbers, or if the model fails with them.
     """
-    if not taken:
+    if taken.valued.keys() <= unread:
         return
+    name = next(iter(taken.valued.values()))
 
     def further(move: tuple[float, float]) -> Sequence[Tensor]:
-        with torch.no_grad(), _Moved(*move, most=len(taken) + _LOOP):
+        with torch.no_grad(), _Moved(taken, *move):
             return run()
 
     same = [expected]
@@ -55,9 +61,10 @@ def refuse_read_numbers(taken: Sequence[str], run: Callable[[], Sequence[Tensor]
         try:
             found = further(move)
         except (Exception, SystemExit) as error:  # the model's own, which checks its numbers
-            raise taken_out(taken[0]) from error
+            raise taken_out(name) from error
         if not agree(expected, found) or _differs(found, same, partial(further, _KEPT)):
-            raise taken_out(taken[0])
+            raise taken_out(name)
+    unread.update(taken.valued)
 
 
 def _differs(found: Sequence[Tensor], same: list[Sequence[Tensor]], run: Callable[[], Sequence[Tensor]]) -> bool:
@@ -77,15 +84,16 @@ def _equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
 
 
 class _Moved(OperationMode):
-    """Gives Python other numbers than tensors hold; those of a parameter stay, since they carry no value.
+    """Gives Python other numbers than tensors hold; those stay that carry no value, as of a parameter or a buffer.
 
     A scripted function takes numbers where no mode meets it, so the Python function runs that it was made of, as in a
     held run.
     """
 
-    def __init__(self, factor: float, shift: float, most: int) -> None:
+    def __init__(self, taken: TakenPlaces, factor: float, shift: float) -> None:
         super().__init__()
-        self.factor, self.shift, self.left = factor, shift, most
+        self.taken, self.factor, self.shift = taken, factor, shift
+        self.left = taken.count + _LOOP
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         name = name_of(func).name
@@ -94,7 +102,8 @@ class _Moved(OperationMode):
                 return original(*args[1:], **options)
         if name in TAKES_OUT:
             first = args[0]
-            if (first.is_floating_point() or first.is_complex()) and not is_parameter(first):
+            numbers = (first.is_floating_point() or first.is_complex()) and not is_parameter(first)
+            if numbers and not self.taken.without_value(place_of_call()):
                 self.left -= 1
                 if self.left < 0:
                     raise RuntimeError("a loop over numbers that are taken out of torch does not end with others")

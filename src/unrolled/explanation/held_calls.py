@@ -32,6 +32,7 @@ from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
+from unrolled.held_forward.taken_places import Place, TakenPlaces
 
 __all__ = ["HeldCalls", "HeldCallsOf"]
 
@@ -89,6 +90,8 @@ class HeldCallsOf:
     """How states are expanded."""
     known: KnownLayers = field(default_factory=KnownLayers)
     """The layers that the runs have expanded so far."""
+    unread: set[Place] = field(default_factory=set)
+    """Where the model takes numbers that the runs so far have shown to be read by no output."""
 
     def run(
         self,
@@ -109,7 +112,7 @@ class HeldCallsOf:
         model, networks = self.plain.model, self.networks
         of_model = (self.plain.recorded, self.known) if probe is None else (None, None)
         mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, *of_model)
-        mode.follows, mode.taken = follows, []
+        mode.follows, mode.taken = follows, TakenPlaces()
         of_users = self._with_own_forwards()
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
@@ -129,7 +132,9 @@ class HeldCallsOf:
             probability = is_sigmoid(output, mode.gates)
         expected = select_target(self.plain.output, select, batch).detach()
         if probe is None:
-            refuse_read_numbers(mode.taken, lambda: [select_target(self.plain.run(), select, batch)], [expected])
+            refuse_read_numbers(
+                mode.taken, lambda: [select_target(self.plain.run(), select, batch)], [expected], self.unread
+            )
         return HeldCalls(output, expected, select, list(choice.names), mode, probability)
 
     def _with_own_forwards(self) -> list[str]:

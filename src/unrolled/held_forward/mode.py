@@ -27,10 +27,11 @@ from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.other_threads import refused_from_other_threads
 from unrolled.held_forward.python_bodies import parameters, python_body
-from unrolled.held_forward.python_values import TO_PYTHON
+from unrolled.held_forward.python_values import TAKES_OUT, TO_PYTHON
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.shared_memory import SharedMemory
+from unrolled.held_forward.taken_places import TakenPlaces
 from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.token_vectors import TokenVectors
 from unrolled.held_forward.variables import ReadsVariables
@@ -123,8 +124,8 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         """The operations whose results were held so far."""
         self.follows: Container[int] = ()
         """The numbers of those of them that are followed."""
-        self.taken: list[str] | None = None
-        """The operations that gave Python numbers that carry value; None where they are refused, as nobody asks."""
+        self.taken: TakenPlaces | None = None
+        """Where Python got numbers; None where those that carry value are refused, as nobody asks."""
         self.coarsest = torch.float64
         """The type of least precision among those in which value was computed."""
 
@@ -143,6 +144,8 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         args, options, given = self._as_met(operation, args, options)
         self.vectors.computed.take_back(given)
         valued = [each for each in given if carries(each)]
+        if not valued and operation.name in TAKES_OUT and self.taken is not None:
+            self.taken.note_other()
         if not valued and operation.name not in self.begins_value:
             return self._without_value(func, operation, args, options, given)
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
@@ -152,6 +155,8 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         numbers = self.vectors.numbers
         unknown = operation.name in READ_BY_PYTHON or (found is None and body is None)
         if numbers and unknown and valued and all(each in numbers for each in valued):
+            if self.taken is not None:
+                self.taken.note_other()
             result = Held(func, operation, args, options, self).held()
             self.rows.mark(result, "held", operation.name)
             return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
+from unrolled.held_forward.taken_places import Place, TakenPlaces
 from unrolled.whole_model.account_request import AccountRequest
 
 __all__ = ["HeldRun", "HeldRunsOf"]
@@ -50,6 +51,8 @@ class HeldRunsOf:
     """From what the model returns to one number for each example."""
     expected: Tensor
     """What it selects from the plain run."""
+    unread: set[Place] = field(default_factory=set)
+    """Where the model takes numbers that the runs so far have shown to be read by no output."""
 
     def run(self, member: Linearisation, follows: Container[int]) -> HeldRun:
         """Run the model held once.
@@ -65,14 +68,14 @@ class HeldRunsOf:
         model, recorded, asked = self.plain.model, self.plain.recorded, self.asked
         recorded.begin()
         mode = HeldModel(Rows(model), member, asked.share, recorded=recorded)
-        mode.follows, mode.taken = follows, []
+        mode.follows, mode.taken = follows, TakenPlaces()
         sources = Sources(mode, opens=asked.of is None)
         given, named = sources.open_call(asked.args, asked.kwargs)
         with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):
             with failures_refused(), mode:
                 output = self.select(model(*given, **named))
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
-        refuse_read_numbers(mode.taken, lambda: [self.select(self.plain.run())], [self.expected])
+        refuse_read_numbers(mode.taken, lambda: [self.select(self.plain.run())], [self.expected], self.unread)
         self._check_parity(output, mode.coarsest)
         check_linear(output, NODES)
         return HeldRun(mode, output, sources, notes)

@@ -38,6 +38,7 @@ from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
+from unrolled.held_forward.taken_places import TakenPlaces
 
 __all__ = ["HeldReadouts"]
 
@@ -58,7 +59,7 @@ class HeldReadouts:
         self._batch = recorded.opened.lengths.shape[0]
         self._rows = Rows(recorded.model)
         mode = HeldModel(self._rows, expansion=Secant())
-        mode.taken = []
+        mode.taken = TakenPlaces()
         with torch.enable_grad(), networks_as_operations(recorded.model):
             given = tuple(self._rows.open("feature", f"states {d}", each) for d, each in enumerate(recorded.states))
             with failures_refused(), mode:
@@ -67,7 +68,7 @@ class HeldReadouts:
             self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]
             self._outputs, self._coarsest = selected, mode.coarsest
         refuse_read_numbers(
-            mode.taken, lambda: self._select(recorded.replay(recorded.states)), self._select(recorded.output)
+            mode.taken, lambda: self._select(recorded.replay(recorded.states)), self._select(recorded.output), set()
         )
 
     def _select(self, output: Any) -> list[Tensor]:

@@ -75,7 +75,7 @@ def leaves_torch(call: Held) -> Any:
     """Give Python numbers where it is seen afterwards whether the output reads them; else refuse to lose value."""
     if call.mode.taken is None:
         raise taken_out(call.name)
-    call.mode.taken.append(call.name)
+    call.mode.taken.note(call.name)
     with torch.no_grad():  # numpy would share the memory
         return call.function(*for_each_tensor(detached(call.args), torch.clone), **call.kwargs)
 
