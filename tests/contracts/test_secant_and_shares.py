@@ -145,6 +145,15 @@ def test_a_large_layer_and_a_step_of_single_rows_store_no_matrices():
     assert small.ready(stored=False) is small  # that of a cell that runs its rows one after another
 
 
+def test_a_small_state_with_a_long_input_stores_no_matrices():
+    """They are few numbers, but the unit vectors of all rows are many: the squared length of the input for each."""
+    rows, long = torch.zeros(1, 30, 1), torch.zeros(1, 30, 500)
+    held = HeldStep(lambda x, s: torch.tanh(x[..., :1] + s), long, long, rows)
+    assert held.ready(stored=True) is held
+    short = replace(held, origin=long[..., :50], inputs=long[..., :50])  # the control
+    assert isinstance(short.ready(stored=True), Matrices)
+
+
 class Modulated(Cell):
     """h' = γ(K x) ⊙ (U h) + W x, without biases."""
 

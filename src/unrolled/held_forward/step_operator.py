@@ -19,6 +19,8 @@ __all__ = ["HeldStep", "diagonals_by_increments"]
 
 _STORED = 2**16
 """Up to so many numbers the matrices of a layer are computed once; a larger layer runs its step for each product."""
+_OF_UNITS = 2**18
+"""Up to so many numbers are the unit vectors of all rows of a layer; a long input has more than the matrices."""
 
 
 def diagonals_by_increments(
@@ -92,7 +94,8 @@ class HeldStep(Operator):
         Raises:
             UnsupportedOperationError: If the step has such an operation.
         """
-        if stored and self.state.numel() * (self.state.shape[-1] + self.inputs.shape[-1]) <= _STORED:
+        columns, state = self.state.shape[-1] + self.inputs.shape[-1], self.state.numel()
+        if stored and columns * state <= _STORED and columns * (state + self.inputs.numel()) <= _OF_UNITS:
             return self._matrices()
         first = self.at(0)
         first.apply(torch.zeros_like(first.state)[None])
