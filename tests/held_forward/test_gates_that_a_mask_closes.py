@@ -82,3 +82,16 @@ def test_a_function_of_minus_infinity_is_that_of_a_very_small_number(function):
     )
     torch.testing.assert_close(everything(found), everything(expected), rtol=1e-10, atol=1e-12)
     assert float((found.tokens - other.tokens).abs().max()) > 1e-3  # the control
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_gate_of_half_precision_that_is_nearly_open_is_one_of_double_precision(dtype):
+    """Its smallest number is no bound of a logit: that of half precision is exp(-9.7)."""
+    found, expected, other = (
+        unrolled.account(
+            Reader(lambda s, _, at=at, kind=kind: torch.sigmoid((at + 0 * s).to(kind)).double()), IDS, READ, target=1
+        )
+        for at, kind in ((12.0, dtype), (12.0, torch.float64), (1e4, dtype))
+    )
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-2)
+    assert float((other.tokens - expected.tokens).abs().max()) > 5e-2  # the control: what a mask opens

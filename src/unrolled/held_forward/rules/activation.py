@@ -61,7 +61,8 @@ def gate(call: Held) -> Tensor:
     """σ(x): a gate; where a mask has closed or opened it, it is a number and has no part."""
     x = call.args[0]
     held = x.detach()
-    beyond = -math.log(torch.finfo(held.dtype).tiny)  # any logit that is learned
+    finest = torch.promote_types(held.dtype, torch.float32)  # in half precision 10 is a logit as any other
+    beyond = -math.log(torch.finfo(finest).tiny)  # any logit that is learned
     if held.numel() and not float(held.abs().amax()) <= beyond:  # NaN is not either
         fixed = ~(held.abs() <= beyond)
         risen, at_zero = _from_zero(x.masked_fill(fixed, 0.0), call.function)
