@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import UnsupportedOperationError
+from unrolled.errors import ParityError, UnsupportedOperationError
 
 IDS = torch.tensor([[1, 4, 2, 7], [3, 3, 5, 0]])
 
@@ -216,6 +216,21 @@ def test_deep_copies_of_tokens_and_of_states_are_what_they_are_copies_of(call, n
 
     found, expected = (call(each, IDS, target=1) for each in (Copies(lambda h: copy.deepcopy(h.detach())), Model()))
     assert all(map(torch.equal, numbers(found), numbers(expected)))
+
+
+def test_copies_that_share_memory_end_in_no_account_of_another_output():
+    """A copy of two tensors of one memory is two tensors of one memory, which a held run does not follow."""
+
+    def last(states, shared):
+        whole, part = states.detach(), states.detach()[:, -1:]
+        first, second = copy.deepcopy((whole, part)) if shared else (copy.deepcopy(whole), copy.deepcopy(part))
+        first.zero_()
+        return second
+
+    with pytest.raises(ParityError):
+        unrolled.account(Model(lambda h: last(h, shared=True)), IDS, target=1)
+    model = Model(lambda h: last(h, shared=False))  # the control
+    torch.testing.assert_close(unrolled.account(model, IDS, target=1).output, model(IDS)[:, 1])
 
 
 def test_an_explanation_by_calls_follows_a_log_as_well():
