@@ -150,6 +150,23 @@ def test_a_model_that_fails_with_other_numbers_is_refused():
     assert isinstance(caught.value.__cause__, ValueError)
 
 
+@pytest.mark.parametrize("take", [lambda h: h, ended_if_negative])
+def test_a_model_that_ends_with_other_numbers_starts_its_next_run_from_its_state(take):
+    """Where a held run is refused, a ray runs the model; the control: a model that never ends."""
+
+    class Counts(Model):
+        count = 0
+
+        def forward(self, ids):
+            self.count += 1
+            return self.count * super().forward(ids)
+
+    model = Counts(take)
+    found = unrolled.explain_batch(model, IDS, target=1)
+    assert model.count == 0
+    torch.testing.assert_close(torch.tensor([each.ledger.logit for each in found]).double(), model(IDS)[:, 1])
+
+
 NUMBERS = {
     "a parameter": (lambda _, model: model.scale.item(), 1.5),
     "made of a parameter": (lambda _, model: (2 * model.scale).item(), 3.0),

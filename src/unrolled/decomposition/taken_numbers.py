@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.determinism import agree
+from unrolled.decomposition.preserve_model import end_run
 from unrolled.held_forward.operands import is_parameter
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of
@@ -61,6 +62,8 @@ def refuse_read_numbers(
         try:
             found = further(move)
         except (Exception, SystemExit) as error:  # the model's own, which checks its numbers
+            if not isinstance(error, Exception):
+                end_run()
             raise taken_out(name) from error
         if not agree(expected, found) or _differs(found, same, partial(further, _KEPT)):
             raise taken_out(name)
