@@ -63,6 +63,7 @@ LOGS = {
     "a text": lambda h: f"mean {h.mean():.3f}",
     "printed": print,
     "its text": repr,
+    "infinite": lambda h: h.detach().log().tolist(),
     "checked": checked,
     "a deep copy": lambda h: copy.deepcopy({"states": h.detach()}),
 }

@@ -117,7 +117,7 @@ class _Moved(OperationMode):
         """Return other numbers; equal ones stay equal, but no statistic stays that neither scale nor shift changes."""
         if (self.factor, self.shift) == _KEPT:
             return numbers
-        wide = numbers.to(torch.promote_types(numbers.dtype, torch.float32))
+        wide = numbers.float() if numbers.dtype.itemsize < torch.float32.itemsize else numbers
         waves = 0.25 * torch.sin(9 * torch.log1p(wide.abs()))
-        moved = (wide * (self.factor + waves) + self.shift).to(numbers.dtype)
-        return torch.where(torch.isfinite(numbers), moved, numbers)
+        moved = wide * (self.factor + waves) + self.shift
+        return torch.where(torch.isfinite(wide), moved, wide).to(numbers.dtype)
