@@ -38,6 +38,20 @@ class Model(nn.Module):
         return self.head(self.taken(states)[:, -1])
 
 
+def share_of(states):
+    share = torch.sigmoid(states.sum()).item()
+    if not 0.0 <= share <= 1.0:
+        raise ValueError("no share")
+    return share
+
+
+def doublings(states):
+    number, count = states.norm().item(), 0
+    while number < 1000.0:
+        number, count = 2 * number, count + 1
+    return count
+
+
 def checked(states):
     if not math.isfinite(states.sum().item()):
         raise ValueError("no finite states")
@@ -65,6 +79,9 @@ LOGS = {
     "its text": repr,
     "infinite": lambda h: h.detach().log().tolist(),
     "checked": checked,
+    "its logarithm": lambda h: math.log(h.norm().item()),
+    "a share": share_of,
+    "by doubling": doublings,
     "a deep copy": lambda h: copy.deepcopy({"states": h.detach()}),
 }
 
@@ -80,7 +97,7 @@ READS = {
     "by numpy": lambda h: torch.from_numpy(h.detach().numpy() * 2),
     "a list": lambda h: h + torch.tensor(h.tolist(), dtype=h.dtype),
     "rounded": lambda h: h + round(float(h.sum())),
-    "a threshold": lambda h: h if h.sum().item() > 0.5 else 2 * h,
+    "a threshold": lambda h: h if h.sum().item() > 2.0 else 2 * h,
     "by a text": lambda h: h * float(f"{h.max():.4f}"),
     "written into": lambda h: np.multiply(h.detach().numpy(), 2, out=h.detach().numpy()) is None or h,
     "by a script": scripted,
@@ -114,13 +131,13 @@ def until_small(h):
     return h
 
 
-def ended_if_negative(h):
-    if h.sum().item() < 0:
-        sys.exit("negative")
+def ended_by_another(h):
+    if bool(h.sum() != h.sum().item()):
+        sys.exit("another number")
     return h
 
 
-READS |= {"a loop that ends by it": until_small, "an exit": ended_if_negative}
+READS |= {"a loop that ends by it": until_small, "an exit": ended_by_another}
 
 
 def test_a_small_output_beside_a_large_one_reads_numbers_too():
@@ -140,18 +157,31 @@ def test_numbers_that_the_output_reads_are_refused(name):
         unrolled.account(Model(READS[name]), IDS, target=1)
 
 
-def test_a_model_that_fails_with_other_numbers_is_refused():
-    def positive(h):
-        if h.sum().item() < 0:
-            raise ValueError("negative")
+def test_a_choice_that_all_runs_make_alike_is_held_as_one_of_torch_is():
+    def chosen(number):
+        return lambda h: h if number(h) > 0.01 else 2 * h
+
+    found, expected = (
+        unrolled.account(Model(chosen(number)), IDS, target=1) for number in (lambda h: h.sum().item(), torch.sum)
+    )
+    assert torch.equal(found.tokens, expected.tokens)
+
+
+def test_a_model_that_fails_with_all_other_numbers_is_refused():
+    """The control is a log that checks a bound."""
+
+    def same(h):
+        if bool(h.sum() != h.sum().item()):
+            raise ValueError("another number")
         return h
 
     with pytest.raises(UnsupportedOperationError, match=r"takes numbers out of torch \(item\)") as caught:
-        unrolled.account(Model(positive), IDS, target=1)
+        unrolled.account(Model(same), IDS, target=1)
     assert isinstance(caught.value.__cause__, ValueError)
+    assert unrolled.account(Model(log=share_of), IDS, target=1).closes
 
 
-@pytest.mark.parametrize("take", [lambda h: h, ended_if_negative])
+@pytest.mark.parametrize("take", [lambda h: h, ended_by_another])
 def test_a_model_that_ends_with_other_numbers_starts_its_next_run_from_its_state(take):
     """Where a held run is refused, a ray runs the model; the control: a model that never ends."""
 

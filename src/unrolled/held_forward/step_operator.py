@@ -17,8 +17,11 @@ from unrolled.linalg.structured import Term, block
 
 __all__ = ["HeldStep", "diagonals_by_increments"]
 
-_STORED = 2**16
-"""Up to so many numbers the matrices of a layer are computed once; a larger layer runs its step for each product."""
+_STORED = 2**15
+"""Up to so many numbers the matrices of a call are computed once; a larger one runs its step for each product.
+
+In float32 a loop of 1,000 steps then keeps 130 MB of them at most.
+"""
 _OF_UNITS = 2**18
 """Up to so many numbers are the unit vectors of all rows of a layer; a long input has more than the matrices."""
 
