@@ -7,6 +7,7 @@ sends itself SIGKILL before, in the middle of, or after one of them. At no momen
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -21,6 +22,7 @@ from pathlib import Path
 import torch
 
 from toy_tasks import DATA, Carry, carry, classify, stream, told
+from unrolled.lab.data.load import is_dataset
 from unrolled.lab.training import engine, trainer
 from unrolled.lab.training.settings import TrainingSettings
 
@@ -220,7 +222,12 @@ def forgetful(case, folder, reference, forget):
 def main(place, extent):
     """The quick extent has one or two moments of each kind of file, the full one has all moments of all cases."""
     torch.set_num_threads(1)
-    torch.optim.SGD([torch.zeros(1)])  # loads what torch loads when it is first needed: once, not in every child
+    # load what is loaded when it is first needed: once, not in every child
+    torch.optim.SGD([torch.zeros(1)])
+    is_dataset("none")
+    gc.collect()
+    gc.freeze()
+    os.fsync = os.fstat  # what was written before a kill is there: only a crash of the machine loses what has no fsync
     draw = random.Random(0)
     report = {"chosen": [], "random": [], "forgetful": {}}
     for case in (Texts, Streams) if extent == "quick" else (Texts, Spectral, Streams):
