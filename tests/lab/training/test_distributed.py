@@ -18,23 +18,23 @@ from unrolled.lab.training.distributed import ProcessGroup
 from unrolled.lab.training.run_folder import load_run
 
 TESTS = Path(__file__).parents[2]
+SCRIPT = TESTS / "lab" / "training" / "train_distributed.py"
 QUICK = ("streams:plain", "streams:dropout", "streams:stopped", "streams:resumed", "texts:diverges")
 SLOW = ("texts:plain", "narrow:plain")
+JOINED = "narrow:joined"
 
 
-def start(place, jobs, processes):
-    """Start them, by torchrun if there are several."""
-    # a training that is resumed goes on in the folder of the one that was stopped
+def with_folders(place, jobs):
+    """A training that is resumed goes on in the folder of the one that was stopped."""
     folders = [place / job.replace("resumed", "stopped").replace(":", "-") for job in jobs]
-    words = [f"{job}:{folder}" for job, folder in zip(jobs, folders, strict=True)]
-    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
+    return [f"{job}:{folder}" for job, folder in zip(jobs, folders, strict=True)]
+
+
+def start(place, jobs):
+    """Start two of them by torchrun."""
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
-        [
-            sys.executable,
-            *(torchrun if processes > 1 else []),
-            TESTS / "lab" / "training" / "train_distributed.py",
-            *words,
-        ],
+        [sys.executable, *torchrun, SCRIPT, *with_folders(place, jobs)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -43,30 +43,34 @@ def start(place, jobs, processes):
     return place
 
 
-@pytest.fixture(scope="module")
-def together(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("together"), QUICK, 2)
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    place, threads = tmp_path_factory.mktemp("alone"), torch.get_num_threads()
-    script = runpy.run_path(str(TESTS / "lab" / "training" / "train_distributed.py"))
+def start_here(place, jobs):
+    """Do them in this process alone, which has loaded everything."""
+    threads = torch.get_num_threads()
     try:
-        script["main"]([f"streams:plain:{place / 'streams-plain'}"])  # in this process: it starts in no time
+        runpy.run_path(str(SCRIPT))["main"](with_folders(place, jobs))
     finally:
         torch.set_num_threads(threads)
     return place
 
 
 @pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    return start(tmp_path_factory.mktemp("together"), QUICK)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    return start_here(tmp_path_factory.mktemp("alone"), ["streams:plain"])
+
+
+@pytest.fixture(scope="module")
 def slow_together(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("slow-together"), SLOW, 2)
+    return start(tmp_path_factory.mktemp("slow-together"), [*SLOW, JOINED])
 
 
 @pytest.fixture(scope="module")
 def slow_alone(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("slow-alone"), SLOW, 1)
+    return start_here(tmp_path_factory.mktemp("slow-alone"), SLOW)
 
 
 def said(place, name, how, rank, folder=None):
@@ -123,11 +127,11 @@ def test_what_diverges_diverges_for_all(together):
 
 
 @pytest.mark.slow
-def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(tmp_path, slow_alone):
-    start(tmp_path, ["narrow:plain"], 2)
-    found = load_run(tmp_path / "narrow-plain", Carry)
+def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(slow_together, slow_alone):
+    found = load_run(slow_together / "narrow-joined", Carry)
+    assert json.loads((slow_together / "narrow-joined" / "config.json").read_text())["processes"] == 2
     ours = torch.cat([each.flatten() for each in found.model.state_dict().values()])
-    assert torch.equal(ours, weights(tmp_path, "narrow", "plain", 0))
+    assert torch.equal(ours, weights(slow_together, "narrow", "joined", 0))
     torch.testing.assert_close(ours, weights(slow_alone, "narrow", "plain", None), rtol=0, atol=1e-9)
 
 
