@@ -223,8 +223,10 @@ def main(place, extent):
     """The quick extent has one or two moments of each kind of file, the full one has all moments of all cases."""
     torch.set_num_threads(1)
     # load what is loaded when it is first needed: once, not in every child
-    torch.optim.SGD([torch.zeros(1)])
     is_dataset("none")
+    if extent == "full":  # the cells of Spectral compute gradients of given ones
+        one = torch.ones(1, requires_grad=True)
+        torch.autograd.grad(one * 1, one, torch.ones(1))
     gc.collect()
     gc.freeze()
     os.fsync = os.fstat  # what was written before a kill is there: only a crash of the machine loses what has no fsync

@@ -19,6 +19,7 @@ from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
 from unrolled.lab.estimators.told import Told
+from unrolled.lab.models.quick_optimisers import without_compiler
 
 __all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
 
@@ -78,7 +79,7 @@ def train(
     generator = torch.Generator().manual_seed(seed)
     dtype = torch.int64 if sequences[0].ndim == 1 else torch.get_default_dtype()
     lengths = torch.tensor([len(one) for one in sequences])
-    optimiser = torch.optim.Adam(model.parameters(), lr=fitting.lr, weight_decay=fitting.weight_decay)
+    optimiser = without_compiler(torch.optim.Adam)(model.parameters(), lr=fitting.lr, weight_decay=fitting.weight_decay)
     model.train()
     told, course = Told(fitting.verbose), []
     for epoch in range(fitting.epochs):

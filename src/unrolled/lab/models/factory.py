@@ -17,6 +17,7 @@ from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.identity_start import start_at_identity
 from unrolled.lab.models.pooling import AttentionPooling, EndStates, LastState, MaxPooling, MeanPooling
+from unrolled.lab.models.quick_optimisers import without_compiler
 from unrolled.lab.models.settings import EncoderSettings, PooledSettings
 
 __all__ = [
@@ -48,10 +49,10 @@ POOLINGS: dict[str, Callable[[int, int], nn.Module]] = {
 }
 """How to build a pooling, by name, from the number of directions and of features."""
 _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
-    "adagrad": torch.optim.Adagrad,
-    "sgd": torch.optim.SGD,
+    "adam": without_compiler(torch.optim.Adam),
+    "adamw": without_compiler(torch.optim.AdamW),
+    "adagrad": without_compiler(torch.optim.Adagrad),
+    "sgd": without_compiler(torch.optim.SGD),
 }
 _EMBEDDING_SCALE = 0.1
 
