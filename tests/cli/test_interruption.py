@@ -14,20 +14,30 @@ import pytest
 from unrolled.cli import interruption
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
-# A real process that sends itself a signal when this line of Python runs for the n-th time: at that very moment.
+# A real process that sends itself a signal when this line of Python runs for the n-th time: at that very moment. One
+# that does not says at which moments it opened its log for the first time, wrote its metrics, and ended.
 PROGRAM = """
 import os, sys
 import unrolled.__main__
 count, number = int(os.environ["AT"]), int(os.environ["SIGNAL"])
-seen = 0
-def trace(frame, event, argument):
-    global seen
-    seen += 1
-    if seen == count:
-        sys.setprofile(None)
-        os.kill(os.getpid(), number)
-import atexit
-atexit.register(lambda: count > 10**11 and print(seen))
+def make_trace():
+    seen, moments = 0, {}  # not global: one is read and written millions of times
+    def trace(frame, event, argument):
+        nonlocal seen
+        seen += 1
+        if seen == count:
+            sys.setprofile(None)
+            os.kill(os.getpid(), number)
+    def note(event, arguments):
+        name = event == "open" and os.path.basename(str(arguments[0]))
+        if name in ("log.jsonl", ".metrics.json.tmp"):
+            moments.setdefault(name, seen)
+    return trace, note, lambda: print(*moments.values(), seen)
+trace, note, tell = make_trace()
+if count > 10**11:
+    import atexit
+    atexit.register(tell)
+    sys.addaudithook(note)
 unrolled.__main__.install()
 sys.setprofile(trace)
 sys.argv = ["unrolled", *sys.argv[1:]]
@@ -74,17 +84,31 @@ def reviews(tmp_path_factory):
 TRAINING = "--encoder gru --hidden 6 --embedding 5 --epochs 2 --batch 8 --device cpu --out run".split()
 
 
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory, reviews):
+    """The first and last moments of a training before, during and after its steps, when no signal meets it."""
+    words = ["train", "classify", "--data", reviews, *TRAINING]
+    whole = interrupted(words, 10**12, signal.SIGTERM, tmp_path_factory.mktemp("whole"))
+    assert whole.returncode == 0, whole.stderr
+    began, ended, all_of_them = map(int, whole.stdout.splitlines()[-1].split())
+    return {"train": (1, began), "resume": (began, ended), "evaluate": (ended, all_of_them)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "shares"), [(signal.SIGINT, (0.9,)), (signal.SIGTERM, (0.1, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99))]
+    ("number", "shares"),
+    [
+        (signal.SIGINT, {"evaluate": (0.8,)}),
+        (signal.SIGTERM, {"train": (0.2, 0.95), "resume": (0.3, 0.5, 0.7), "evaluate": (0.05, 0.5, 0.98)}),
+    ],
 )
-def test_a_training_before_during_and_after_its_steps(tmp_path, reviews, number, shares):
-    """At many moments of one command; what the last line says is then typed, and ends well."""
-    words = ["train", "classify", "--data", reviews, *TRAINING]
-    whole = interrupted(words, 10**12, number, tmp_path)
-    assert whole.returncode == 0, whole.stderr
-    events, advised = int(whole.stdout.splitlines()[-1]), set()
-    for at in (int(share * events) for share in shares):
+def test_a_training_before_during_and_after_its_steps(tmp_path, reviews, parts, number, shares, unrolled, monkeypatch):
+    """At many moments of one command; what the last line says is then typed, and ends well.
+
+    It is typed into a process of its own the first time that a command is advised, and from then on into this one.
+    """
+    words, advised = ["train", "classify", "--data", reviews, *TRAINING], set()
+    for at in (int(begin + share * (end - begin)) for k, (begin, end) in parts.items() for share in shares.get(k, ())):
         place = tmp_path / str(at)
         place.mkdir()
         line = check(interrupted(words, at, number, place), number)
@@ -92,13 +116,18 @@ def test_a_training_before_during_and_after_its_steps(tmp_path, reviews, number,
             continue
         command = re.search(r"(?:go on with|start it again with|when it was interrupted): unrolled (.*)", line)
         assert command, line
-        advised.add(shlex.split(command[1])[0])
-        done = subprocess.run(
-            [sys.executable, "-m", "unrolled", *shlex.split(command[1])], capture_output=True, text=True, cwd=place
-        )
-        assert done.returncode == 0, (line, done.stderr)
+        typed = shlex.split(command[1])
+        if typed[0] in advised:
+            monkeypatch.chdir(place)
+            here = unrolled(*typed)
+            assert here.status == 0, (line, here.err)
+        else:
+            program = [sys.executable, "-m", "unrolled", *typed]
+            done = subprocess.run(program, capture_output=True, text=True, cwd=place)
+            assert done.returncode == 0, (line, done.stderr)
+        advised.add(typed[0])
         assert not list(place.glob(".*")), line
-    assert advised
+    assert advised == set(shares)
 
 
 def test_a_process_that_is_killed_by_its_terminal_while_it_waits():
