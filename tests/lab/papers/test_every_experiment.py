@@ -9,6 +9,7 @@ import pytest
 
 from unrolled.lab.papers import EXPERIMENTS
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment
+from unrolled.lab.papers.framework.figure_style import save
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect, run_experiment
 from unrolled.lab.papers.framework.verdict import compare
@@ -101,14 +102,29 @@ def test_the_committed_results_are_reported_and_so_are_a_part_of_them(name):
             experiment.claims(some)
 
 
+def drawn(draw, scale, folder, key):
+    """Draw a figure of committed results; those of scale cpu, which the pages show, are written as well."""
+    if scale != "cpu":
+        return draw()
+    kept = []
+    save(lambda: kept.append(draw()) or kept[0], folder, key)
+    return kept[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_the_figures_of_committed_results_can_be_drawn(name):
+def test_the_figures_of_committed_results_can_be_drawn_and_bands_and_bars_of_error_have_a_caption(name, tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     experiment = EXPERIMENTS.get(name)()
-    for scale, results in committed(experiment):
-        for draw in experiment.report(results, scale).figures.values():
-            assert draw().axes
+    for scale, results in {"cpu": [], **dict(committed(experiment))}.items():  # cpu: a report of nothing as well
+        report = experiment.report(results, scale)
+        assert set(report.captions) <= set(report.figures)
+        for key, draw in report.figures.items():
+            figure = drawn(draw, scale, tmp_path, key)
+            assert figure.axes
+            parts = {type(each).__name__ for axes in figure.axes for each in (*axes.collections, *axes.containers)}
+            if parts & {"FillBetweenPolyCollection", "ErrorbarContainer"}:
+                assert report.captions.get(key), f"{key} has bands or bars that nothing explains"
 
 
 def test_a_smoke_run_has_tables_with_rows_and_is_found_again(smoked):

@@ -77,21 +77,6 @@ def test_boxes_say_how_many_values_they_stand_for(tmp_path: Path) -> None:
     assert [axes.get_xlabel() for axes in kept[0].axes] == ["n = 2 to 3", "words, n = 2"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EXPERIMENTS.names())
-def test_a_figure_with_bands_or_bars_of_error_has_a_caption(name: str, tmp_path: Path) -> None:
-    experiment = EXPERIMENTS.get(name)()
-    results = collect(experiment, "cpu", ResultStore(Path(__file__).parents[4] / "results"))
-    report = experiment.report(results, "cpu")
-    assert set(report.captions) <= set(report.figures)
-    for key, draw in report.figures.items():
-        kept: list[Any] = []
-        save(lambda draw=draw, kept=kept: kept.append(draw()) or kept[0], tmp_path, key)
-        drawn = [each for axes in kept[0].axes for each in (*axes.collections, *axes.containers)]
-        if {type(each).__name__ for each in drawn} & {"FillBetweenPolyCollection", "ErrorbarContainer"}:
-            assert report.captions.get(key), f"{key} has bands or bars that nothing explains"
-
-
 def test_captions_name_the_seed_of_the_first_result_and_need_one() -> None:
     experiment = EXPERIMENTS.get("implicit-ngrams/intensification")()
     results = collect(experiment, "cpu", ResultStore(Path(__file__).parents[4] / "results"))
