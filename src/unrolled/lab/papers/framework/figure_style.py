@@ -135,9 +135,7 @@ def save(draw: Callable[[], Figure], folder: Path, name: str, *, svg: bool = Fal
         for suffix, options in formats.items():
             content = io.BytesIO()
             figure.savefig(content, format=suffix, **options)
-            figure.set_layout_engine(
-                "none"
-            )  # all formats have the places of the first: to find them takes half the time
+            figure.set_layout_engine("none")  # all formats have the places that were found for the first
             atomic_write(folder / f"{name}.{suffix}", content.getvalue())
     return [folder / f"{name}.{suffix}" for suffix in formats]
 
