@@ -66,6 +66,8 @@ class ModelState:
             between_runs: Whether hooks, a replaced ``forward`` and replaced methods of ours stay.
         """
         for space, before in self._spaces:
+            if not before and not len(space):  # most of a module's dictionaries: this runs before each of its runs
+                continue
             if not _is_same(space, before) and not (between_runs and id(space) in self._hooks):
                 _restore(space, before, _replaced(space) if between_runs else ())
         with torch._C.DisableTorchFunction(), torch.no_grad():  # a mode of ours may be on
