@@ -38,7 +38,7 @@ def test_scikit_learns_own_checks_pass(estimator):
     Of weights, scikit-learn expects what repeating an example gives: another order of the batches, and so another
     network, as of its own networks.
     """
-    results = check_estimator(estimator(hidden=12, epochs=25, lr=0.02, random_state=0), on_fail=None)
+    results = check_estimator(estimator(hidden=12, epochs=12, lr=0.04, random_state=0), on_fail=None)
     states = {each["check_name"]: each["status"] for each in results}
     assert {name for name, state in states.items() if state != "passed"} <= {
         "check_array_api_input",
@@ -285,12 +285,12 @@ def test_a_training_that_fails_leaves_no_model_of_other_words():
 
 @pytest.mark.slow
 def test_pooling_decides_which_steps_of_a_long_series_are_learned():
-    values = np.random.default_rng(0).normal(size=(300, 100))
+    values = np.random.default_rng(0).normal(size=(150, 100))
     early, late = values[:, :50].mean(axis=1), values[:, 50:].mean(axis=1)
 
     def score(pooling, wanted):
-        regressor = RecurrentRegressor(pooling=pooling, random_state=0).fit(values[:200], wanted[:200])
-        return regressor.score(values[200:], wanted[200:])
+        regressor = RecurrentRegressor(pooling=pooling, random_state=0).fit(values[:100], wanted[:100])
+        return regressor.score(values[100:], wanted[100:])
 
     assert score("last", late) > 0.8 > score("mean", late)
     assert score("last", early) < 0
