@@ -141,10 +141,13 @@ def find_commit() -> str | None:
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of those of these packages that are installed."""
-    found = {}
-    for name in names:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return {name: found for name in names if (found := _version(name)) is not None}
+
+
+@cache
+def _version(name: str) -> str | None:
+    """Return the version of a package; what this process has loaded stays, and to read it takes milliseconds."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
