@@ -24,6 +24,7 @@ import torch
 from toy_tasks import DATA, Carry, carry, classify, stream, told
 from unrolled.lab.data.load import is_dataset
 from unrolled.lab.training import engine, trainer
+from unrolled.lab.training.environment import Environment
 from unrolled.lab.training.settings import TrainingSettings
 
 COMMON = {"batch": 8, "lr": 0.03, "log_every": 3, "checkpoint_every": 2, "device": "cpu"}
@@ -222,8 +223,9 @@ def forgetful(case, folder, reference, forget):
 def main(place, extent):
     """The quick extent has one or two moments of each kind of file, the full one has all moments of all cases."""
     torch.set_num_threads(1)
-    # load what is loaded when it is first needed: once, not in every child
+    # load and look up what is needed again and again: once, not in every child
     is_dataset("none")
+    Environment.of_this_process()
     if extent == "full":  # the cells of Spectral compute gradients of given ones
         one = torch.ones(1, requires_grad=True)
         torch.autograd.grad(one * 1, one, torch.ones(1))
