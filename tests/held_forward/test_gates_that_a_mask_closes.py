@@ -86,7 +86,7 @@ def test_a_function_of_minus_infinity_is_that_of_a_very_small_number(function):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_gate_of_half_precision_that_is_nearly_open_is_one_of_double_precision(dtype):
-    """Its smallest number is no bound of a logit: that of half precision is exp(-9.7)."""
+    """A mask has set what is beyond ±87, as in float32; a logit of 12 is one that the network has learned."""
     found, expected, other = (
         unrolled.account(
             Reader(lambda s, _, at=at, kind=kind: torch.sigmoid((at + 0 * s).to(kind)).double()), IDS, READ, target=1
