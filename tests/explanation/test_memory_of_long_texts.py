@@ -67,7 +67,7 @@ def measured(tmp_path_factory):
     """Measure what the explanation and the account of a text of so many tokens take, in megabytes."""
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     if not hasattr(os, "fork"):
-        pytest.skip("needs fork")
+        pytest.skip("the measured processes are forked, and this system has no fork")
     place = tmp_path_factory.mktemp("warm")
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", MEASURED, str(place)],
