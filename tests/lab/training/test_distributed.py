@@ -31,15 +31,20 @@ def with_folders(place, jobs):
 
 def start(place, jobs):
     """Start two of them by torchrun."""
+    run_two(SCRIPT, *with_folders(place, jobs))
+    return place
+
+
+def run_two(*command):
+    """Run a script in two processes of torchrun."""
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
-        [sys.executable, *torchrun, SCRIPT, *with_folders(place, jobs)],
+        [sys.executable, *torchrun, *command],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return place
 
 
 def start_here(place, jobs):
@@ -127,13 +132,21 @@ def test_what_diverges_diverges_for_all(together):
 
 @pytest.mark.slow
 def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(tmp_path, slow_alone):
-    """In processes of their own: torch's store keeps the addresses of a group that was left."""
+    """In processes of their own, which have not joined a group."""
     start(tmp_path, ["narrow:plain"])
     found = load_run(tmp_path / "narrow-plain", Carry)
     assert json.loads((tmp_path / "narrow-plain" / "config.json").read_text())["processes"] == 2
     ours = torch.cat([each.flatten() for each in found.model.state_dict().values()])
     assert torch.equal(ours, weights(tmp_path, "narrow", "plain", 0))
     torch.testing.assert_close(ours, weights(slow_alone, "narrow", "plain", None), rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_groups_that_are_left_and_joined_again_are_joined_by_all(tmp_path):
+    """The store of torch keeps the addresses of a group that was left: who comes first must not take them for new."""
+    run_two(TESTS / "lab" / "training" / "join_again.py", tmp_path)
+    for rank in range(2):
+        assert json.loads((tmp_path / f"{rank}.json").read_text()) == [[3, 0], [3, 2], [3, 4]]
 
 
 def test_the_shares_are_the_batch(corpus, task):

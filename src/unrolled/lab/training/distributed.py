@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
+from itertools import count
 from typing import TypeVar
 
 import torch
 from safetensors.torch import load, save
 from torch import Tensor, distributed
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from unrolled.errors import UnrolledError, UsageError
 from unrolled.lab.data.batches.base import Batch
@@ -25,6 +29,7 @@ __all__ = ["ProcessGroup", "cpu_copy", "process_group"]
 B = TypeVar("B", bound=Batch)
 R = TypeVar("R")
 _TIMEOUT = timedelta(days=1)  # the others wait while the main process evaluates; a process that dies is noticed at once
+_JOINED = count()  # of groups: all processes join the same ones in the same order
 
 
 @dataclass(frozen=True)
@@ -113,19 +118,35 @@ def cpu_copy(tensor: Tensor) -> Tensor:
 @contextmanager
 def process_group(device: str) -> Iterator[ProcessGroup]:
     """Join the process group of ``torchrun``: gloo on CPUs, nccl on GPUs. All processes share one file system."""
-    local, count = (int(os.environ.get(name, "0")) for name in ("LOCAL_RANK", "WORLD_SIZE"))
+    local, size = (int(os.environ.get(name, "0")) for name in ("LOCAL_RANK", "WORLD_SIZE"))
     if distributed.is_initialized():  # by the user's program, which also destroys it
         yield ProcessGroup(distributed.get_rank(), distributed.get_world_size(), _device(device, local))
         return
-    if count <= 1:
+    if size <= 1:
         yield ProcessGroup(0, 1, _device(device, 0))
         return
     chosen = _device(device, local)
-    distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    group = next(_JOINED)
+    store, rank = _shared_store()
+    distributed.init_process_group(
+        "nccl" if chosen.type == "cuda" else "gloo",
+        # its own part of the store: another part has the addresses of the group that was left
+        store=PrefixStore(f"unrolled/{group}", store),
+        rank=rank,
+        world_size=size,
+        timeout=_TIMEOUT,
+    )
     try:
-        yield ProcessGroup(distributed.get_rank(), count, chosen)
+        yield ProcessGroup(rank, size, chosen)
     finally:
         distributed.destroy_process_group()
+
+
+@cache
+def _shared_store() -> tuple[Store, int]:
+    """Return the store that all processes share as long as they run, and the rank of this one."""
+    store, rank, _ = next(rendezvous("env://", timeout=_TIMEOUT))
+    return store, rank
 
 
 def _device(name: str, local: int) -> torch.device:
