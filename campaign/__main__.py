@@ -47,6 +47,7 @@ DOCS = Path(__file__).parents[1] / "docs" / "reliability.md"
 MODULES = (kills, writers, changed_data, limits, signals, broken_files, hostile_runs, command_lines, networks)
 PARTS: tuple[Part, ...] = tuple(part for module in MODULES for part in module.PARTS)
 LOADED = (
+    "torch._dynamo",  # by torch, where two processes train
     "seqeval.metrics",
     "unrolled.lab.cli.train",
     "unrolled.lab.cli.evaluate",
@@ -71,7 +72,6 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the table into docs/reliability.md")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    torch.optim.SGD([torch.zeros(1)])  # loads what is loaded when it is first needed: once, not in every child
     for name in LOADED:
         import_module(name)
     chosen.state.mkdir(parents=True, exist_ok=True)

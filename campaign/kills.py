@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import torch
-from killing import COMMON, Fuse, Spectral, Streams, Texts, go_on, recorded, same, start
+from killing import COMMON, Fuse, Spectral, Streams, Texts, go_on, load_once, recorded, same, start
 
 from cases import Part, code_of, fork
 from toy_tasks import DATA, Carry, carry, stream
@@ -39,6 +39,7 @@ TASKS_KILLED = (Texts, Spectral, Streams, Tags)
 
 def prepare(place: Path):
     """Train each task once without a kill, and record the calls that change files."""
+    load_once()
     found = {}
     for case in TASKS_KILLED:
         (place / case.__name__).mkdir(parents=True, exist_ok=True)
@@ -90,6 +91,7 @@ def look(case, folder: Path) -> None:
 
 def prepare_replacement(place: Path):
     """Train an earlier run and its successor, without a kill."""
+    load_once()
     (place / "earlier").mkdir(parents=True, exist_ok=True)
     recorded(Texts, place / "earlier" / "run")
     (place / "later").mkdir(exist_ok=True)

@@ -115,6 +115,16 @@ def kind_of(path):
     return re.sub(r"step-\d+-\w+", "step", re.sub(r"best-\w+", "best", Path(path).name))
 
 
+def load_once():
+    """Load and look up what trainings need, which each child would do anew, and spare its collector what is there."""
+    is_dataset("none")
+    Environment.of_this_process()
+    one = torch.ones(1, requires_grad=True)
+    torch.autograd.grad(one * 1, one, torch.ones(1))  # gradients of given ones, as the cells of Spectral compute them
+    gc.collect()
+    gc.freeze()
+
+
 def fork(work):
     """Run something in a child; its number."""
     child = os.fork()
@@ -223,14 +233,7 @@ def forgetful(case, folder, reference, forget):
 def main(place, extent):
     """The quick extent has one or two moments of each kind of file, the full one has all moments of all cases."""
     torch.set_num_threads(1)
-    # load and look up what is needed again and again: once, not in every child
-    is_dataset("none")
-    Environment.of_this_process()
-    if extent == "full":  # the cells of Spectral compute gradients of given ones
-        one = torch.ones(1, requires_grad=True)
-        torch.autograd.grad(one * 1, one, torch.ones(1))
-    gc.collect()
-    gc.freeze()
+    load_once()
     os.fsync = os.fstat  # what was written before a kill is there: only a crash of the machine loses what has no fsync
     draw = random.Random(0)
     report = {"chosen": [], "random": [], "forgetful": {}}
