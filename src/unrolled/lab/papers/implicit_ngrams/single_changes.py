@@ -197,8 +197,11 @@ class SingleChanges(Experiment):
             for place, (seed, network, (title, change)) in enumerate(product(seeds, networks, _CHANGES[part].items())):
                 settings = {"part": part, "network": network, "changed": title, **_BASES[part], **_SIZES[scale]}
                 settings |= _own_settings(network, scale)
+                changed = {**settings, **change, "seed": seed}
+                if scale == "smoke":  # a change of the epochs as well
+                    changed["epochs"] = settings["epochs"]
                 further = f", seed {seed}" if part in _SEEDS else ""
-                trial = Trial(f"{part}: {network}, {title}{further}", {**settings, **change, "seed": seed})
+                trial = Trial(f"{part}: {network}, {title}{further}", changed)
                 listed.append(((part in _ALL_CLASSES, place), trial))
         return [trial for _, trial in sorted(listed, key=itemgetter(0))]
 
