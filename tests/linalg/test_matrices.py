@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from unrolled.cells import CELLS
+from unrolled.cells.ray import MatrixFreeRay
 from unrolled.held_forward.step_operator import HeldStep
 from unrolled.linalg.matrices import Matrices
+from unrolled.linalg.quadrature import gauss_legendre
 
 
 @pytest.mark.parametrize("share", [None, 0.75])
@@ -34,6 +36,21 @@ def test_the_matrices_of_a_small_layer_are_those_that_its_step_gives(share):
         close(found.dense(), expected.dense())
         with pytest.raises(AssertionError):
             close(found.apply(s, x), expected.apply(s))  # the control
+
+
+def test_the_matrices_of_a_mean_along_rays_are_those_that_its_quadrature_gives():
+    torch.manual_seed(1)
+    cell, x = CELLS.get("gru")(2, 6).double().requires_grad_(False), torch.randn(4, 3, 2, dtype=torch.float64)
+    ray = MatrixFreeRay(cell.step, x + 0.4, x, cell.unroll(x), stored=True)
+    run = replace(ray.operator(gauss_legendre(6)), by_quadrature=True)
+    stored = ray.small_as_matrices(run)
+    assert isinstance(stored, Matrices)
+    assert stored.by_quadrature
+    torch.testing.assert_close(stored.dense(), run.dense(), rtol=1e-10, atol=1e-12)
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(stored.dense(), ray.at(1.0).dense(), rtol=1e-10, atol=1e-12)  # the control
+    apart = MatrixFreeRay(cell.step, x + 0.4, x, cell.unroll(x), stored=False)
+    assert apart.small_as_matrices(run) is run
 
 
 def test_a_large_layer_and_a_step_of_single_rows_store_no_matrices():

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from unrolled.errors import UsageError
 from unrolled.held_forward.step_operator import HeldStep
+from unrolled.linalg.matrices import small_as_matrices
 from unrolled.linalg.operators import MatrixFree, Operator
 from unrolled.linalg.quadrature import Rule
 
@@ -56,6 +57,10 @@ class Ray(ABC, Generic[O]):
     def mean_jacobian(self) -> O | None:
         """Return the mean of the Jacobian in closed form; None where it must be integrated."""
         return None
+
+    def small_as_matrices(self, operator: Operator) -> Operator:
+        """Return the matrices of a small layer where products with them take less time; else the operator itself."""
+        return operator
 
     @abstractmethod
     def secant(self) -> O:
@@ -94,7 +99,7 @@ class MatrixFreeRay(Ray[Operator]):
         origin: Inputs at α = 0, shape (time, batch, input).
         inputs: Inputs at α = 1, same shape.
         states: s_0 … s_T, shape (time + 1, batch, state).
-        stored: Whether the matrices of secant and shares may be computed, with a run of the step on all columns.
+        stored: Whether matrices may be computed, by a run of the step on all columns.
     """
 
     def __init__(
@@ -126,6 +131,10 @@ class MatrixFreeRay(Ray[Operator]):
     def operator(self, rule: Rule) -> MatrixFree:
         """Apply a rule to the Jacobians along the ray."""
         return MatrixFree(self._differentiated_step, self.start, self.displacement, self.before, rule)
+
+    def small_as_matrices(self, operator: Operator) -> Operator:
+        """Return the matrices of a small layer if they may be stored, else the operator itself."""
+        return small_as_matrices(operator) if self.stored else operator
 
     def secant(self) -> Operator:
         """Return the secant, built from the operations of the step."""

@@ -63,7 +63,7 @@ class Path(Linearisation):
             previous, error = error, step_error(ray, ray.origin, operator)
             stalled = error > 0.5 * previous and error < 1000 * rounding
             if error <= accepted or stalled:
-                return ray.origin, operator
+                return ray.origin, ray.small_as_matrices(operator)
             if nodes >= LAST:
                 raise ConvergenceError(error, accepted, (ray.origin, operator))
             nodes *= 2

@@ -10,20 +10,12 @@ from torch import Tensor
 
 from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
-from unrolled.linalg.matrices import Matrices
+from unrolled.linalg.matrices import small_as_matrices
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term, block
 
 __all__ = ["HeldStep", "diagonals_by_increments"]
-
-_STORED = 2**15
-"""Up to so many numbers the matrices of a call are computed once; a larger one runs its step for each product.
-
-In float32 a loop of 1,000 steps then keeps 130 MB of them at most.
-"""
-_OF_UNITS = 2**18
-"""Up to so many numbers are the unit vectors of all rows of a layer; a long input has more than the matrices."""
 
 
 def diagonals_by_increments(
@@ -97,21 +89,11 @@ class HeldStep(Operator):
         Raises:
             UnsupportedOperationError: If the step has such an operation.
         """
-        columns, state = self.state.shape[-1] + self.inputs.shape[-1], self.state.numel()
-        if stored and columns * state <= _STORED and columns * (state + self.inputs.numel()) <= _OF_UNITS:
-            return self._matrices()
-        first = self.at(0)
-        first.apply(torch.zeros_like(first.state)[None])
-        return self
-
-    def _matrices(self) -> Matrices:
-        """Run the step on the unit vectors of state and input."""
-        sizes = self.state.shape[-1], self.inputs.shape[-1]
-        units = torch.eye(sum(sizes), dtype=self.state.dtype, device=self.state.device)
-        columns = units.view(len(units), *[1] * (self.state.dim() - 1), len(units))
-        state, inputs = columns.expand(len(units), *self.state.shape[:-1], len(units)).split(sizes, dim=-1)
-        by_state, by_input = self.apply(state, inputs).movedim(0, -1).split(sizes, dim=-1)
-        return Matrices(by_state, by_input)
+        operator = small_as_matrices(self) if stored else self
+        if operator is self:
+            first = self.at(0)
+            first.apply(torch.zeros_like(first.state)[None])
+        return operator
 
     def _run(self, state: Tensor, inputs: Tensor) -> Tensor:
         """Run the step on blocks of increments."""
@@ -152,5 +134,6 @@ class HeldStep(Operator):
         by_input = torch.zeros_like(x) if by_input is None else by_input
         return by_state if out is None else out.copy_(by_state), by_input if with_inputs else None
 
-    def _sizes(self) -> tuple[Tensor, int]:
+    def sizes(self) -> tuple[Tensor, int]:
+        """Return a tensor of shape (…, batch, state), and the length of an input vector."""
         return self.state, self.inputs.shape[-1]

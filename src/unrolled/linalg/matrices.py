@@ -9,7 +9,15 @@ from torch import Tensor
 
 from unrolled.linalg.operators import Operator, Workspace
 
-__all__ = ["Matrices"]
+__all__ = ["Matrices", "small_as_matrices"]
+
+_STORED = 2**15
+"""Up to so many numbers the matrices of a call are computed once; a larger one runs its step for each product.
+
+In float32 a loop of 1,000 steps then keeps 130 MB of them at most.
+"""
+_OF_UNITS = 2**18
+"""Up to so many numbers are the unit vectors of all rows of a layer; a long input has more than the matrices."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +57,23 @@ class Matrices(Operator):
         by_input = _product(self.by_input.mT, state) if with_inputs else None
         return by_state if out is None else out.copy_(by_state), by_input
 
-    def _sizes(self) -> tuple[Tensor, int]:
+    def sizes(self) -> tuple[Tensor, int]:
+        """Return a tensor of shape (…, batch, state), and the length of an input vector."""
         return self.by_state[..., 0], self.by_input.shape[-1]
+
+
+def small_as_matrices(operator: Operator) -> Operator:
+    """Return the matrices of a small layer, by one run on unit vectors; a larger operator is returned as it is."""
+    example, input_size = operator.sizes()
+    rows, size = example[..., 0].numel(), example.shape[-1]
+    columns = size + input_size
+    if columns * rows * size > _STORED or columns * rows * columns > _OF_UNITS:
+        return operator
+    unit = torch.eye(columns, dtype=example.dtype, device=example.device)
+    every = unit.view(columns, *[1] * (example.dim() - 1), columns).expand(columns, *example.shape[:-1], columns)
+    state, inputs = every.split((size, input_size), dim=-1)
+    by_state, by_input = operator.apply(state, inputs).movedim(0, -1).split((size, input_size), dim=-1)
+    return Matrices(by_state, by_input, by_quadrature=operator.by_quadrature)
 
 
 def _product(matrices: Tensor, vectors: Tensor) -> Tensor:

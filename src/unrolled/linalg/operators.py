@@ -72,7 +72,7 @@ class Operator(ABC):
 
     def apply_inputs(self, inputs: Tensor, first: int = 0, workspace: Workspace | None = None) -> Tensor:
         """Compute C·inputs for features from ``first`` on; the other features of the input vectors are zero."""
-        example, size = self._sizes()
+        example, size = self.sizes()
         whole = inputs.new_zeros(*inputs.shape[:-1], size)
         whole[..., first : first + inputs.shape[-1]] = inputs
         state = inputs.new_zeros(*inputs.shape[:-1], example.shape[-1])
@@ -100,7 +100,7 @@ class Operator(ABC):
         """
 
     @abstractmethod
-    def _sizes(self) -> tuple[Tensor, int]:
+    def sizes(self) -> tuple[Tensor, int]:
         """Return a tensor of shape (…, batch, state), and the length of an input vector."""
 
     def dense(self) -> tuple[Tensor, Tensor]:
@@ -108,7 +108,7 @@ class Operator(ABC):
 
         The matrices take state² numbers for each step and example: this is for inspection and tests.
         """
-        example, input_size = self._sizes()
+        example, input_size = self.sizes()
         size = example.shape[-1]
         rows = torch.eye(size, dtype=example.dtype, device=example.device)
         rows = rows.view(size, *[1] * (example.dim() - 1), size).expand(size, *example.shape).contiguous()
@@ -136,7 +136,8 @@ class MatrixFree(Operator):
         """Return the operator of one step, or of several."""
         return replace(self, origin=self.origin[time], displacement=self.displacement[time], state=self.state[time])
 
-    def _sizes(self) -> tuple[Tensor, int]:
+    def sizes(self) -> tuple[Tensor, int]:
+        """Return a tensor of shape (…, batch, state), and the length of an input vector."""
         return self.state, self.origin.shape[-1]
 
     def _point(self, alpha: Tensor | float, like: Tensor) -> tuple[Tensor, Tensor]:

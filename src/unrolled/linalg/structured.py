@@ -107,7 +107,8 @@ class Structured(Operator):
         """Return the operator of one step, or of several."""
         return replace(self, diagonals={name: values[time] for name, values in self.diagonals.items()})
 
-    def _sizes(self) -> tuple[Tensor, int]:
+    def sizes(self) -> tuple[Tensor, int]:
+        """Return a tensor of shape (…, batch, state), and the length of an input vector."""
         example = next(iter(self.diagonals.values()))
         last = self.units if self.projection is None else len(self.projection)
         size = (len(self.parts) - 1) * self.units + last
@@ -174,7 +175,7 @@ class Structured(Operator):
     def apply_inputs(self, inputs: Tensor, first: int = 0, workspace: Workspace | None = None) -> Tensor:
         """Compute C·inputs by one product with the columns of the weights that the features meet."""
         if not self.input_terms:
-            return inputs.new_zeros(*inputs.shape[:-1], self._sizes()[0].shape[-1])
+            return inputs.new_zeros(*inputs.shape[:-1], self.sizes()[0].shape[-1])
         met = self.inputs[:, first : first + inputs.shape[-1]].T
         return self.weigh(None, None, _product(inputs, met, "inputs", workspace or Workspace()))
 
