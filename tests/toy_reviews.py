@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import random
-import subprocess
-import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 
 import pytest
+
+from unrolled.cli.main import run
 
 __all__ = ["beside_reviews", "review_rows", "reviews"]
 
@@ -32,7 +34,8 @@ def reviews(tmp_path_factory):
         writer.writeheader()
         writer.writerows(review_rows())
     words = ["train", "classify", "--data", "reviews.csv", "--epochs", "2", "--hidden", "8", "--out", "runs/reviews"]
-    subprocess.run([sys.executable, "-m", "unrolled", *words], cwd=folder, check=True, capture_output=True)
+    with chdir(folder), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        assert run(words) == 0
     return folder
 
 

@@ -1,6 +1,6 @@
 """One of several processes that learn together; does the jobs it is given and writes what came of each beside it.
 
-A job is ``case:how:folder``.
+A job is ``case:how:folder``. ``--fork`` before the jobs starts two processes that find loaded what both need.
 """
 
 from __future__ import annotations
@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
+import traceback
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -85,5 +88,32 @@ def main(jobs):
         distributed.destroy_process_group()
 
 
+def fork_two(jobs):
+    """Do the jobs in two children, which have what ``torchrun`` tells its processes; whether both end well."""
+    import_module("torch._dynamo")  # by torch, where two processes train: once, not in both
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    children = []
+    for rank in range(2):
+        children.append(os.fork())
+        if not children[-1]:
+            code = 1
+            os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2")
+            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            try:
+                main(jobs)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+    ended, status = os.wait()
+    if status:  # the other one waits for it
+        os.kill(*(child for child in children if child != ended), signal.SIGKILL)
+    return status == os.wait()[1] == 0
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--fork":
+        sys.exit(not fork_two(sys.argv[2:]))
     main(sys.argv[1:])

@@ -7,6 +7,7 @@ explain the same texts get the same resamples of them: what is hard in a text ma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -81,13 +82,18 @@ def _apart(results: Sequence[Result], network: str, one: str, other: str, split:
     return _explained_texts(results, network), ours[:count] - theirs[:count]
 
 
+@cache
+def _draws(counts: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+    """Draw places in sets of so many texts, each of shape (draws, texts): the same ones for every two methods."""
+    generator = torch.Generator().manual_seed(0)
+    return tuple(torch.randint(count, (_DRAWS, count), generator=generator) for count in counts)
+
+
 def _resample(apart: Sequence[Apart]) -> Difference:
     """Average over texts, then over networks; for the interval draw anew the texts of each set of texts."""
-    generator, draws, drawn = torch.Generator().manual_seed(0), {}, []
-    for texts, each in apart:
-        if (texts, len(each)) not in draws:
-            draws[texts, len(each)] = torch.randint(len(each), (_DRAWS, len(each)), generator=generator)
-        drawn.append(each[draws[texts, len(each)]].mean(dim=1))
+    sets = list(dict.fromkeys((texts, len(each)) for texts, each in apart))
+    draws = dict(zip(sets, _draws(tuple(count for _, count in sets)), strict=True))
+    drawn = [each[draws[texts, len(each)]].mean(dim=1) for texts, each in apart]
     low, high = interval(torch.stack(drawn).mean(dim=0).tolist())
     return fmean(float(each.mean()) for _, each in apart), low, high
 
