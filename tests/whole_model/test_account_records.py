@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import UsageError
+from unrolled.errors import FileError, UsageError
 from whole_model_zoo import Classifier, Siamese, ids
 
 
@@ -75,6 +75,42 @@ def test_a_token_is_found_by_its_text_and_place():
                 )
                 assert found["contribution"] == float(part[example, step])
     assert [each["label"] for each in records] == [word for words in account.words for word in words]
+
+
+def leaves(nested):
+    return [value for each in nested for value in leaves(each)] if isinstance(nested, list) else [nested]
+
+
+def test_the_file_holds_every_contribution_by_name(forecast, tmp_path):
+    saved = json.loads(forecast.save_json(tmp_path / "account.json").read_text())
+    assert saved["format"] == "unrolled.whole_model_account"
+    assert len(saved["examples"]) == 2
+    for one, written in zip(forecast, saved["examples"], strict=True):
+        assert written["ledger"] == one.ledger
+        sums = {
+            "inputs": math.fsum(leaves([each["contributions"] for each in written["arguments"]])),
+            "biases": math.fsum(written["biases"].values()),
+            "constants": math.fsum(written["constants"].values()),
+        }
+        assert sums == pytest.approx({name: one.ledger[name] for name in sums}, abs=1e-12)
+        assert sums["inputs"] != pytest.approx(sums["biases"], abs=1e-3)  # the control
+        series, static, _ = written["arguments"]
+        assert (series["name"], series["labels"], series["tokens"]) == ("0", ["mon", "tue", "wed"], False)
+        assert series["contributions"] == one.features["0"][0].tolist()
+        assert (static["labels"], static["contributions"]) == ([], one.features["1"][0].tolist())
+        assert written["closes"] is True
+        assert set(written["biases"]) == set(one.biases)
+
+
+def test_the_file_of_texts_has_their_tokens(tmp_path):
+    torch.manual_seed(0)
+    account = unrolled.account(Siamese().double(), ids(2, 4), ids(2, 3), target=0)
+    written = json.loads(account.save_json(tmp_path / "account.json").read_text())["examples"]
+    assert [tuple(word for part in one["arguments"] for word in part["labels"]) for one in written] == [*account.words]
+    first, second = (part["contributions"] for part in written[1]["arguments"])
+    assert (first, second) == tuple(part[1].tolist() for part in account.texts.values())
+    with pytest.raises(FileError, match="nowhere"):
+        account.save_json(tmp_path / "nowhere" / "account.json")
 
 
 def test_records_are_plain_and_a_frame_has_one_row_for_each(monkeypatch):

@@ -11,6 +11,7 @@ import torch
 from unrolled.errors import UsageError, kind_of
 from unrolled.report.account_view import AccountView
 from unrolled.report.frames import to_frame
+from unrolled.whole_model.account_json import save_json
 from unrolled.whole_model.accounted_output import AccountedOutput
 from unrolled.whole_model.records import records_of
 from unrolled.whole_model.view import view_of
@@ -136,6 +137,17 @@ class Account(AccountedOutput):
         from unrolled.report.account_page import save_page
 
         save_page(path, self.view(example))
+        return Path(path)
+
+    def save_json(self, path: str | Path) -> Path:
+        """Write the contributions, the ledger and the notes of every example as JSON, and return the path.
+
+        The docstring of ``unrolled.whole_model.account_json`` describes the file.
+
+        Raises:
+            FileError: If the file cannot be written.
+        """
+        save_json(path, [one.ledger for one in self], self)
         return Path(path)
 
     def view(self, example: int = 0) -> AccountView:
