@@ -178,6 +178,10 @@ def test_the_summary_shows_the_first_comparison_or_the_number_that_an_item_names
     assert headline(experiment, [], report) == ("A, a", numbers[0])
     experiment.headline = ("A", "c")
     assert headline(experiment, [], report) == ("A, c", numbers[2])
+    experiment.headline = ("missing here", "A", "c")  # the first of several rows that the table has
+    assert headline(experiment, [], report) == ("A, c", numbers[2])
+    experiment.headline = ("missing here", "c")
+    assert headline(experiment, [], report) is None
     report = Report([Table("t", ("model", "text", "a"), [("A", "x", numbers[1])])])
     experiment.headline = ("A, x", "a")  # found though the first cell alone would tell the row
     assert headline(experiment, [], report) == ("A, x, a", numbers[1])

@@ -137,8 +137,10 @@ class Experiment(ABC):
     """The scales at which it has trials."""
     usual_hours: ClassVar[float] = 0.1
     """Estimated hours of a trial of scale day on one core."""
-    headline: ClassVar[tuple[str, str] | None] = None
-    """Row and column, in the first table, of the number that the summary shows; by default the first comparison."""
+    headline: ClassVar[tuple[str, ...] | None] = None
+    """Row and column, in the first table, of the number that the summary shows; by default the first comparison.
+
+    Of several rows before the column the first that the scale has is shown."""
     compared_columns: ClassVar[tuple[str, ...]] = ()
     """Columns of the first table whose published numbers decide the verdict; all columns if empty."""
     published: ClassVar[bool] = True

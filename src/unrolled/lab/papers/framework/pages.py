@@ -23,7 +23,7 @@ __all__ = ["gallery_page", "single_page", "write_pages"]
 _REPORTED: tuple[Scale, ...] = ("cpu", "day", "paper")
 _ORIGIN = """\
 Tables and verdicts are written by `unrolled reproduce --write docs/results`. The sentences beside them are written by
-hand, and speak of one set of results: beside others they are not shown. """
+hand, and are shown only beside the results that they were written for. """
 _READING = """\
 In an item's tables our number stands first, the published one in brackets. ± is the sample standard deviation (n - 1)
 over seeds, or over what the table names; a number without it is of one seed, unless its table says otherwise. Trainings

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result
 from unrolled.lab.papers.framework.table import POINTS, SHARE, Number
@@ -61,8 +61,8 @@ def verdict(comparisons: Sequence[Comparison]) -> str:
 def headline(experiment: Experiment, results: Sequence[Result], report: Report) -> tuple[str, Number] | None:
     """Return the name and value of the number that the summary shows, if there is one."""
     if experiment.headline is not None:
-        wanted, column = experiment.headline
-        for row in report.tables[0].rows:
+        *names, column = experiment.headline
+        for wanted, row in product(names, report.tables[0].rows):
             cells = dict(zip(report.tables[0].columns, row, strict=True))
             if wanted in accumulate(map(str, row), "{}, {}".format) and isinstance(found := cells.get(column), Number):
                 return f"{wanted}, {column}", found
