@@ -74,7 +74,7 @@ _DECAYS: dict[Scale, tuple[float, ...]] = {
 _CAPTION = (
     "the means over the seeds; bars reach from the smallest of their values to the largest. Our marks at one weight "
     "decay stand side by side, so that they do not cover each other. The paper says that its standard networks have "
-    "normalised spectra, so its numbers should be of normalised networks; panels of networks without repeat them."
+    "normalised spectra, so its numbers should be of normalised networks. Panels of other networks show them as well."
 )
 _APART = 1.15
 """By this factor neighbouring marks of one weight decay are apart."""
