@@ -86,6 +86,14 @@ def test_rates_are_those_counted_by_hand_and_lie_within_their_intervals():
     assert found["flips"][2] - found["flips"][1] >= 0.5  # of four adjectives nothing is known exactly
 
 
+def test_a_word_that_raises_every_score_strengthens_the_positive_adjectives_and_no_others():
+    sign = torch.tensor([1.0, 1.0, -1.0])
+    scores = {"": 3 * sign, "not": -sign, "so": 3 * sign + 1, "very": 4 * sign}
+    found = {name: value for name, (value, *_) in rates(scores, sign, 10).items()}
+    assert (found["so"], found["so_positive"], found["so_negative"]) == (0.6667, 1.0, 0.0)
+    assert (found["very"], found["very_positive"], found["very_negative"]) == (1.0, 1.0, 1.0)  # the control
+
+
 def test_the_interval_of_a_rate_is_that_of_a_binomial_share():
     sign = torch.tensor([1.0, -1.0]).repeat(200)
     turned = sign * torch.where(torch.arange(400) < 120, -1.0, 1.0)

@@ -174,21 +174,30 @@ def rates(scores: Mapping[str, Tensor], sign: Tensor, draws: int) -> dict[str, A
     ``scores`` holds the scores by the word before the adjectives, "" for none; ``sign`` is 1 for positive adjectives
     and -1 for negative ones. The measures: "right", the share of correct signs alone; "flips", the share of signs that
     change after "not", also for each polarity; "shift", the mean change by "not" away from the adjective's sign; and,
-    under every other word, the share of scores that it strengthens.
+    under every other word, the share of scores that it strengthens, also for each polarity: a word that raises every
+    score strengthens the positive adjectives and no others.
     """
     alone = scores[""]
     flips = (alone * scores[_NOT] < 0).float()
     found = {
         "right": _resampled((alone * sign > 0).float(), draws),
         "flips": _resampled(flips, draws),
-        "flips_positive": _resampled(flips[sign > 0], draws),
-        "flips_negative": _resampled(flips[sign < 0], draws),
+        **_apart("flips", flips, sign, draws),
         "shift": _resampled((alone - scores[_NOT]) * sign, draws),
     }
     for word, after in scores.items():
         if word not in ("", _NOT):
-            found[word] = _resampled((after * alone.sign() > alone.abs()).float(), draws)
+            stronger = (after * alone.sign() > alone.abs()).float()
+            found |= {word: _resampled(stronger, draws), **_apart(word, stronger, sign, draws)}
     return found
+
+
+def _apart(name: str, values: Tensor, sign: Tensor, draws: int) -> dict[str, list[float]]:
+    """Give a measure of the positive and of the negative adjectives."""
+    return {
+        f"{name}_positive": _resampled(values[sign > 0], draws),
+        f"{name}_negative": _resampled(values[sign < 0], draws),
+    }
 
 
 def _resampled(values: Tensor, draws: int) -> list[float]:
@@ -244,7 +253,27 @@ def _tables(name: str, mine: Sequence[Result]) -> list[Table]:
     tables = [Table(title, columns, rows)]
     if len(stronger) > 1:
         tables.append(Table(f"{name}: strengthened by each word, %", ("expansion", "score of", *stronger), words))
+        tables += _by_polarity(name, mine, stronger)
     return tables
+
+
+def _by_polarity(name: str, mine: Sequence[Result], stronger: Sequence[str]) -> list[Table]:
+    """Tabulate what a word strengthens of each polarity; no table for results that were recorded without it."""
+    expansions = mine[0]["expansions"]
+    if not _values(mine, next(iter(expansions)), "phrase", f"{stronger[0]}_positive"):
+        return []
+    rows = [
+        (
+            expansion,
+            polarity,
+            *(_cells(mine, expansion, "phrase", f"{word}_{polarity}")[0] for word in stronger),
+        )
+        for expansion, polarity in product(expansions, ("positive", "negative"))
+    ]
+    title = (
+        f"{name}: strengthened by each word, by {_KINDS['phrase']}, % of the positive and of the negative adjectives"
+    )
+    return [Table(title, ("expansion", "adjectives", *stronger), rows)]
 
 
 def _draw(results: Sequence[Result]) -> Figure:
