@@ -20,7 +20,7 @@ from unrolled.decomposition.own_cell import OwnCell
 from unrolled.decomposition.parity import Parity
 from unrolled.decomposition.step_calls import StepCall, is_value, of_one_example, real_form, same_tensor
 from unrolled.errors import RandomOperationError
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries
 
 __all__ = ["STEPS"]
@@ -40,7 +40,7 @@ It is closer than :data:`unrolled.decomposition.parity.PARITY`: one step rounds 
 
 
 @rule("own_step")
-def held_own_step(held: Held) -> Any:
+def held_own_step(held: HeldCall) -> Any:
     """Run one step as a layer of one cell."""
     call, tensors = held.args
     assert isinstance(held.mode, HeldModel)

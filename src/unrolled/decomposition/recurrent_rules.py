@@ -23,7 +23,7 @@ from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.held_forward.all_modules import all_modules
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.linalg.activations import RELU
@@ -44,7 +44,7 @@ def _cells(kernel: str, weights: Sequence[Tensor], biases: bool, layers: int, wa
     return [[_cell(kernel, {name: next(given) for name in names}) for _ in range(ways)] for _ in range(layers)]
 
 
-def _with_rows(call: Held, state: InitialState) -> InitialState:
+def _with_rows(call: HeldCall, state: InitialState) -> InitialState:
     """Make rows of the parts of an initial state that carry no value, where another part carries some."""
     if not isinstance(state, tuple) or not any(map(carries, state)):
         return state
@@ -55,7 +55,7 @@ def _with_rows(call: Held, state: InitialState) -> InitialState:
     return valued(state[0]), valued(state[1])
 
 
-def _model(call: Held) -> HeldModel:
+def _model(call: HeldCall) -> HeldModel:
     if not isinstance(call.mode, HeldModel):
         raise UnsupportedOperationError(f"{call.name}: only unrolled.account holds recurrent networks")
     if autocast_enabled():
@@ -63,7 +63,7 @@ def _model(call: Held) -> HeldModel:
     return call.mode
 
 
-def _note_computed_weights(call: Held, weights: Sequence[Tensor]) -> None:
+def _note_computed_weights(call: HeldCall, weights: Sequence[Tensor]) -> None:
     """Say that weights which are made of value, as a hypernetwork makes them, are held."""
     if any(carries(weight) for weight in weights):
         _model(call).network_notes = (
@@ -84,7 +84,7 @@ def _cell(name: str, weights: Mapping[str, Tensor | None]) -> Cell:
 
 
 @rule(*FUSED)
-def fused_network(call: Held) -> tuple[Tensor, ...]:
+def fused_network(call: HeldCall) -> tuple[Tensor, ...]:
     """Run torch's fused kernels as layers of cells."""
     packed = isinstance(call.args[1], Tensor) and call.args[1].dtype == torch.int64
     name = call.name
@@ -123,7 +123,7 @@ def fused_network(call: Held) -> tuple[Tensor, ...]:
 
 
 @rule(*FUSED_CELLS)
-def fused_cell(call: Held) -> Any:
+def fused_cell(call: HeldCall) -> Any:
     """Run one step of torch's cells."""
     inputs, state, *weights = call.args
     _note_computed_weights(call, weights)
@@ -167,7 +167,7 @@ def recurrent_network(
 
 
 @rule("recurrent_network")
-def held_network(call: Held) -> Any:
+def held_network(call: HeldCall) -> Any:
     """Run one of our own networks as layers of cells."""
     network, inputs, state, lengths = call.args
     inputs = for_each_tensor(inputs, _model(call).opened)

@@ -20,7 +20,7 @@ from unrolled.decomposition.eval_mode import without_grad_and_autocast
 from unrolled.decomposition.open_network import OpenedNetwork
 from unrolled.decomposition.score_ngrams import NGramScores
 from unrolled.decomposition.score_weight import score_weight
-from unrolled.decomposition.stack_sweep import Received, SpanColumns, pick, receivers
+from unrolled.decomposition.stack_sweep import Received, SpanColumns, chosen_columns, receivers
 from unrolled.decomposition.sweep_progress import count_steps, planned_steps
 from unrolled.linalg.operators import Workspace
 from unrolled.linalg.quadrature import relative_error
@@ -172,7 +172,7 @@ def _spans(layer: AffineSequence, columns: SpanColumns, received: tuple[Received
         else:
             at_each = at_inputs.unflatten(0, here.shape[:2]).split([each.values.shape[-1] for each in received], -1)
             for each, some, at in zip(received, alive, at_each, strict=True):
-                values.append(torch.einsum("cbf,trbf->ctrb", pick(each.values[t], some), at))
+                values.append(torch.einsum("cbf,trbf->ctrb", chosen_columns(each.values[t], some), at))
         under = readout.both(torch.cat(values), t)
         for total, products, (chosen, places) in zip(found, under, met, strict=True):
             total[t : t + longest].flatten(0, 1).index_add_(0, places, products.flatten(0, 1)[chosen].double())

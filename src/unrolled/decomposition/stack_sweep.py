@@ -19,7 +19,7 @@ from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.bidirectional_stack import BidirectionalStack
 from unrolled.linalg.operators import Workspace
 
-__all__ = ["Received", "SpanColumns", "TokenColumns", "layer_sweep", "pick", "receivers"]
+__all__ = ["Received", "SpanColumns", "TokenColumns", "chosen_columns", "layer_sweep", "receivers"]
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def layer_sweep(
         block = torch.zeros_like(block)
         alive = columns.alive(places, t)
         if t and len(alive):
-            block[places[alive]] = operator.at(t).apply(pick(old, alive), workspace=workspace)
+            block[places[alive]] = operator.at(t).apply(chosen_columns(old, alive), workspace=workspace)
         for become, images in _entering(layer, columns, received, t, workspace):
             block.index_add_(0, become.to(block.device), images)
         if up is not None:
@@ -211,11 +211,11 @@ def _entering(
     for each in received:
         alive = columns.alive(each.places, time)
         if len(alive):
-            yield each.places[alive], operator.apply_inputs(pick(each.values[time], alive), first, workspace)
+            yield each.places[alive], operator.apply_inputs(chosen_columns(each.values[time], alive), first, workspace)
         first += each.values.shape[-1]
 
 
-def pick(block: Tensor, chosen: Tensor) -> Tensor:
+def chosen_columns(block: Tensor, chosen: Tensor) -> Tensor:
     """Return some of the columns: a view, if they are the first ones."""
     count = len(chosen)
     return block[:count] if not count or int(chosen[-1]) == count - 1 else block[chosen]

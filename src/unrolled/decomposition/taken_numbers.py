@@ -19,7 +19,7 @@ from unrolled.decomposition.preserve_model import end_run
 from unrolled.held_forward.operands import is_parameter
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import name_of
-from unrolled.held_forward.python_values import TAKES_OUT, taken_out
+from unrolled.held_forward.python_values import TAKES_OUT, taken_out_error
 from unrolled.held_forward.rules.scripted import python_function
 from unrolled.held_forward.taken_places import Place, TakenPlaces, place_of_call
 
@@ -71,9 +71,9 @@ def refuse_read_numbers(
             failures.append(error)
             continue
         if not agree(expected, found) or _differs(found, same, partial(further, _KEPT)):
-            raise taken_out(name)
+            raise taken_out_error(name)
     if len(failures) == len(_MOVES):
-        raise taken_out(name) from failures[0]
+        raise taken_out_error(name) from failures[0]
     unread.update(taken.valued)
 
 

@@ -18,13 +18,13 @@ from functools import partial
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.errors import ParityError, UnrolledError
 from unrolled.expansions.base import Linearisation
-from unrolled.explanation.held_calls import HeldCalls, HeldCallsOf
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.numbers.no_numbers import not_followed, refuse_tokens_only
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.opened_lines import OpenedCalls, open_lines
 from unrolled.explanation.plain_run import PlainRun
+from unrolled.explanation.recorded_runs import RecordedRun, RecordedRuns
 from unrolled.explanation.request import Request
 from unrolled.explanation.strands.lines import find_lines, unfit_stacks
 from unrolled.explanation.strands.recorded_model import RecordedModel
@@ -50,7 +50,7 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
         UsageError: If the target reads none of the networks, or one sequence serves several examples.
     """
     model, runs = plain.model, plain.runs
-    held = HeldCallsOf(plain, asked.wanted, networks, member)
+    held = RecordedRuns(plain, asked.wanted, networks, member)
 
     def plainly(mode: RecordedModel) -> object:
         with mode:
@@ -64,7 +64,7 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
             separate |= unfit
             found = held.run(plainly, separate)
 
-    def read(one: HeldCalls) -> OpenedCalls:
+    def read(one: RecordedRun) -> OpenedCalls:
         return open_lines(one, lambda probe: held.run(plainly, separate, probe=probe), asked.max_order)
 
     try:
@@ -90,7 +90,7 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
         return replace(opened, no_numbers=not_followed(error))
 
 
-def _numbers(run: HeldCalls, opened: OpenedCalls) -> tuple[tuple[Numbers | None, ...], ...]:
+def _numbers(run: RecordedRun, opened: OpenedCalls) -> tuple[tuple[Numbers | None, ...], ...]:
     """Find what each number contributes by each line, of a run whose numbers are sources."""
     examples = {line.line.first.call: line.examples for line in opened.lines}
     with without_autocast():

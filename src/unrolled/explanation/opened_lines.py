@@ -14,11 +14,11 @@ from unrolled.decomposition.score_spans import DEEP_ORDER
 from unrolled.decomposition.sweep_progress import planned_steps
 from unrolled.errors import ConvergenceError
 from unrolled.explanation.example_of_sequence import complete_examples, other_states
-from unrolled.explanation.held_calls import HeldCalls
 from unrolled.explanation.held_sum import check_sum
 from unrolled.explanation.notes import bias_notes
 from unrolled.explanation.numbers.no_numbers import NoNumbersError
 from unrolled.explanation.numbers.step_numbers import Numbers
+from unrolled.explanation.recorded_runs import RecordedRun
 from unrolled.explanation.strands.covectors import Covectors, find_covectors, own_start
 from unrolled.explanation.strands.lines import Line, find_lines, residual
 from unrolled.explanation.strands.strand import Strand
@@ -30,7 +30,7 @@ from unrolled.held_forward.rows import Row
 
 __all__ = ["OpenedCalls", "OpenedLine", "open_lines"]
 
-Again = Callable[[Callable[[Tensor], Tensor]], HeldCalls]
+Again = Callable[[Callable[[Tensor], Tensor]], RecordedRun]
 """Runs the model held once more, with other states in place of the strands' own."""
 
 
@@ -82,7 +82,7 @@ class OpenedCalls:
     """Numbers of the held results that the target reads by themselves."""
 
 
-def open_lines(run: HeldCalls, again: Again, longest: int | None) -> OpenedCalls:
+def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCalls:
     """Find how the output reads every strand, and score the n-grams of the lines that they make.
 
     Args:
@@ -136,7 +136,7 @@ def _open_line(line: Line, examples: Tensor, initial: Tensor, found: Covectors, 
     return OpenedLine(line, examples, scores, contributions, tokens, initial, off, limit)
 
 
-def _examples(run: HeldCalls, lines: Sequence[Line], again: Again) -> list[Tensor]:
+def _examples(run: RecordedRun, lines: Sequence[Line], again: Again) -> list[Tensor]:
     """Find the example that reads each sequence of each line, also where no gradient tells."""
     found, batch = run.examples(), len(run.expected)
     if len(lines) == 1 and len(found[0]) == batch:

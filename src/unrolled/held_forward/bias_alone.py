@@ -66,4 +66,4 @@ class BiasAlone:
         return None
 
     def _parameter(self, value: Tensor) -> Tensor | None:
-        return value if self._rows.origin(value)[0] == "bias" else None
+        return value if self._rows.origin(value).kind == "bias" else None

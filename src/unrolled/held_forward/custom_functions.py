@@ -81,7 +81,7 @@ def _held(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[
     )
 
     def followed(each: Tensor) -> Tensor:
-        lost = not carries(each) and mode.rows.origin(each)[0] == "constant"  # as where a kernel writes it
+        lost = not carries(each) and mode.rows.origin(each).kind == "constant"  # as where a kernel writes it
         return without_rule(each, message) if lost else each
 
     with torch._C.DisableTorchFunction():

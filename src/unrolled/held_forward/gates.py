@@ -207,7 +207,7 @@ class Gates:
 
     def _is_at_zero(self, value: Any) -> bool:
         """Whether an operand belongs to γ₀: it has no value, and is no parameter."""
-        return not isinstance(value, Tensor) or (not value.requires_grad and self._rows.origin(value)[0] in _AT_ZERO)
+        return not isinstance(value, Tensor) or (not value.requires_grad and self._rows.origin(value).kind in _AT_ZERO)
 
 
 def _like(value: Any, number: float) -> Any:

@@ -70,7 +70,7 @@ def follow_if_held_only(
         HeldOnlyError: If following held results is of no use.
     """
     plain = run(())
-    holds = plain.mode.holds
+    held_names = plain.mode.held_names
     try:
         return read(plain), (), ()
     except HeldOnlyError as error:
@@ -80,17 +80,17 @@ def follow_if_held_only(
             followed = run(follows)
             return follows, followed, read(followed)
 
-        last = _last_that_works(len(holds), attempt)
+        last = _last_that_works(len(held_names), attempt)
         if last is None:
-            held = ", ".join(dict.fromkeys(holds[-3:]))
+            held = ", ".join(dict.fromkeys(held_names[-3:]))
             raise HeldOnlyError(f"{error}{f' (held last: {held})' if held else ''}") from error
     follows, followed, found = last
-    while beside := {number for number in found.held if followed.mode.holds[number] in FOLLOWED}:
+    while beside := {number for number in found.held if followed.mode.held_names[number] in FOLLOWED}:
         follows = replace(follows, beside=follows.beside | beside)
         followed = run(follows)
         found = read(followed)
-    holds = followed.mode.holds
-    names = ", ".join(dict.fromkeys(name for k, name in enumerate(holds) if k in follows and name in FOLLOWED))
+    held_names = followed.mode.held_names
+    names = ", ".join(dict.fromkeys(name for k, name in enumerate(held_names) if k in follows and name in FOLLOWED))
     note = f"the target is a result of {names}, not a logit: its slopes are averaged along a straight line"
     return found, follows, (note,)
 

@@ -75,4 +75,4 @@ class IntegerNumbers:
         return [each.detach() if each in self else each for each in factors]
 
     def _is_weight(self, value: Tensor) -> bool:
-        return not value.requires_grad and self._rows.origin(value)[0] == "bias"
+        return not value.requires_grad and self._rows.origin(value).kind == "bias"

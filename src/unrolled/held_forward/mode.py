@@ -15,7 +15,6 @@ from unrolled.held_forward.bias_alone import BiasAlone
 from unrolled.held_forward.coarsest_type import with_type_of_value
 from unrolled.held_forward.computed_ids import OF_FIRST, operands_read
 from unrolled.held_forward.gates import Gates
-from unrolled.held_forward.given_results import GivesGivenTensors, parts_refused
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.handed_over import MeetsOtherThreads
 from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
@@ -28,6 +27,7 @@ from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.other_threads import refused_from_other_threads
 from unrolled.held_forward.python_bodies import parameters, python_body
 from unrolled.held_forward.python_values import TAKES_OUT, TO_PYTHON
+from unrolled.held_forward.results_in_place import WritesInPlace, parts_refused
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.shared_memory import SharedMemory
@@ -36,13 +36,13 @@ from unrolled.held_forward.token_positions import TokenPositions
 from unrolled.held_forward.token_vectors import TokenVectors
 from unrolled.held_forward.variables import ReadsVariables
 
-__all__ = ["FOLLOWED", "Held", "HeldForward", "Rule", "followed", "rule"]
+__all__ = ["FOLLOWED", "HeldCall", "HeldForward", "Rule", "followed", "rule"]
 
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Held(OperationCall):
+class HeldCall(OperationCall):
     """One operation as a rule meets it."""
 
     mode: HeldForward
@@ -63,7 +63,7 @@ class Held(OperationCall):
             return self.function(*detached(self.args), **detached(self.kwargs))
 
 
-Rule = Callable[[Held], Any]
+Rule = Callable[[HeldCall], Any]
 RULES: dict[str, Rule] = {}
 FOLLOWED: dict[str, Rule] = {}
 """Rules of operations that are held unless the output reads the model by their results only."""
@@ -95,7 +95,7 @@ followed = registers(FOLLOWED)
 """Register how an operation whose result is held is followed where an output is made of it."""
 
 
-class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, ReadsVariables, FollowsLogarithms):
+class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVariables, FollowsLogarithms):
     """A mode under which any computation is linear in what carries value.
 
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.
@@ -110,7 +110,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
 
     def __init__(self, rows: Rows, share: float = 0.75) -> None:
         super().__init__()
-        self.take(rows.model, rows.first_node)
+        self.begin_run(rows.model, rows.first_node)
         self.rows = rows
         self.share = share
         self.positions = TokenPositions()
@@ -120,7 +120,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         self.memory = SharedMemory()
         self.bias_alone = BiasAlone(rows)
         self.gates = Gates(rows)
-        self.holds: list[str] = []
+        self.held_names: list[str] = []
         """The operations whose results were held so far."""
         self.follows: Container[int] = ()
         """The numbers of those of them that are followed."""
@@ -157,7 +157,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         if numbers and unknown and valued and all(each in numbers for each in valued):
             if self.taken is not None:
                 self.taken.note_other()
-            result = Held(func, operation, args, options, self).held()
+            result = HeldCall(func, operation, args, options, self).held()
             self.rows.mark(result, "held", operation.name)
             return result
         if body is not None and (found is None or operation.name in OPENED or "inplace" in parameters(body)):
@@ -165,7 +165,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
                 return body(*args, **options)
         if found is None:
             return self._without_rule(func, operation, args, options)
-        call = Held(plain_form(func, operation), operation, args, options, self)
+        call = HeldCall(plain_form(func, operation), operation, args, options, self)
         if operation.in_place:
             return self._in_place(found, call)
         result = self._by_rule(found, call)
@@ -191,13 +191,13 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
             given = operands((*args, *options.values()))
         return args, options, given
 
-    def _by_rule(self, found: Rule, call: Held) -> Any:
+    def _by_rule(self, found: Rule, call: HeldCall) -> Any:
         """Compute the plain form of an operation by its rule."""
         if call.operation.reflected:
             call = replace(call, args=(call.args[1], call.args[0], *call.args[2:]))
         return found(call)
 
-    def _in_place(self, found: Rule, call: Held) -> Tensor:
+    def _in_place(self, found: Rule, call: HeldCall) -> Tensor:
         """Let the first operand become the result of an operation."""
         changed: Tensor = call.args[0]
         before = self.gates.copy(changed)  # autograd keeps factors, which must not change
@@ -229,10 +229,10 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         self.memory.remember(opened)
         return opened
 
-    def hold(self, call: Held) -> Any:
+    def hold(self, call: HeldCall) -> Any:
         """Compute an operation on what its operands hold, and remember its name for the rows."""
-        number, name = len(self.holds), call.name
-        self.holds.append(name)
+        number, name = len(self.held_names), call.name
+        self.held_names.append(name)
         if number in self.follows and name in FOLLOWED:
             return FOLLOWED[name](call)
         result = call.held()
@@ -271,7 +271,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, GivesGivenTensors, Read
         if operation.name in TO_INTEGERS and self.vectors.rounded:
             self.vectors.made_of_numbers(args[0], result)
         if self.positions:
-            self.vectors.left.follow(operation, args, result)
+            self.vectors.python_ids.follow(operation, args, result)
             call = OperationCall(func, operation, args, options)
             opened = self.vectors.opened(call, result)
             if opened is not None:

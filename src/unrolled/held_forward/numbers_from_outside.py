@@ -39,8 +39,8 @@ class NumbersFromOutside(OperationMode):
         self._model: nn.Module | None = None
         self._numbers: TensorNotes[Tensor] = TensorNotes()
 
-    def take(self, model: nn.Module, first_node: int | None = None) -> None:
-        """Count what the modules keep as numbers: leaves too, and whatever thread made them.
+    def begin_run(self, model: nn.Module, first_node: int | None = None) -> None:
+        """Take all that the modules keep for numbers of the model: leaves too, and whatever thread made them.
 
         The run began with the node ``first_node`` of autograd, or with this mode.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unrolled.errors import UnsupportedOperationError
 
-__all__ = ["FROM_PYTHON", "LISTS_TO_PYTHON", "TAKES_OUT", "TO_NUMPY", "TO_PYTHON", "taken_out"]
+__all__ = ["FROM_PYTHON", "LISTS_TO_PYTHON", "TAKES_OUT", "TO_NUMPY", "TO_PYTHON", "taken_out_error"]
 
 TO_NUMPY = frozenset({"numpy", "__array__"})
 """Operations that give numpy what a tensor holds."""
@@ -18,7 +18,7 @@ FROM_PYTHON = frozenset({"tensor", "as_tensor", "new_tensor", "from_numpy", "asa
 """Operations that make tensors of what Python has."""
 
 
-def taken_out(name: str) -> UnsupportedOperationError:
+def taken_out_error(name: str) -> UnsupportedOperationError:
     """Return the error for numbers that carry value and leave torch by an operation of this name."""
     return UnsupportedOperationError(
         f"the model takes numbers out of torch ({name}), where value cannot be followed; "

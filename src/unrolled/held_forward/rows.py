@@ -177,6 +177,6 @@ class Rows:
 
     def inherit(self, results: object, sources: Iterable[Tensor]) -> None:
         """Give results the origin of the first of their sources that has one; computed ids come before all others."""
-        origins = [origin for origin in map(self.origin, sources) if origin[0] != "constant"]
+        origins = [origin for origin in map(self.origin, sources) if origin.kind != "constant"]
         if origins:
-            self.mark(results, *next((origin for origin in origins if origin[0] == "computed"), origins[0]))
+            self.mark(results, *next((origin for origin in origins if origin.kind == "computed"), origins[0]))

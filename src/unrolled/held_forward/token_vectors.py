@@ -10,12 +10,12 @@ from torch import Tensor
 
 from unrolled.held_forward.computed_ids import ComputedIds, Made, numbers_of
 from unrolled.held_forward.integer_numbers import IntegerNumbers
-from unrolled.held_forward.left_ids import LeftIds
 from unrolled.held_forward.moves import CONVERSIONS, JOINS
 from unrolled.held_forward.numbers_as_ids import TO_INTEGERS, entries_of
 from unrolled.held_forward.operands import of_kind
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation
+from unrolled.held_forward.python_ids import PythonIds
 from unrolled.held_forward.rows import Kind, Rows
 from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, index_of_read, positions_read
 from unrolled.held_forward.tensor_notes import TensorNotes
@@ -48,7 +48,7 @@ class TokenVectors:
         self.rows, self.positions = rows, positions
         self.computed = ComputedIds(rows, positions)
         self.numbers = IntegerNumbers(rows)
-        self.left = LeftIds(rows)
+        self.python_ids = PythonIds(rows)
         self.rounded: TensorNotes[Tensor] = TensorNotes()
         """The numbers of which whole ones were made."""
         self._of_ids: TensorNotes[tuple[Any, int]] = TensorNotes()
@@ -66,7 +66,7 @@ class TokenVectors:
         positions = positions_read(self.positions, call, result)
         if positions is not None:
             kind = self._kind(positions)
-            return self._by_axis(kind, self.rows.origin(args[0])[1], args[0], result, positions)
+            return self._by_axis(kind, self.rows.origin(args[0]).name, args[0], result, positions)
         index = index_of_read(call)
         ids = [each for each in (index if isinstance(index, tuple) else (index,)) if self._is_integer(each)]
         if not ids:
@@ -78,10 +78,10 @@ class TokenVectors:
         """Open the vectors of a table that ids picked; None if the ids are not made of the arguments'."""
         positions = self.positions.get(ids)
         if positions is not None:
-            return self.rows.open_tokens(self.rows.origin(table)[1], table, vectors, positions, self._kind(positions))
+            return self.rows.open_tokens(self.rows.origin(table).name, table, vectors, positions, self._kind(positions))
         made = self.computed.of(ids)
         if made is None:
-            self.left.look_up(table, ids)
+            self.python_ids.look_up(table, ids)
         return None if made is None else self._of_several(table, made, vectors)
 
     def ids_again(self, operation: Operation, numbers: Sequence[Tensor], result: Any) -> bool:
@@ -176,7 +176,7 @@ class TokenVectors:
         if made.of_masks:
             return None
         self.computed.read[made.by] = None
-        return self.rows.open("computed", f"{self.rows.origin(table)[1]} at ids that {made.by} made", vectors)
+        return self.rows.open("computed", f"{self.rows.origin(table).name} at ids that {made.by} made", vectors)
 
     def _scattered(self, call: OperationCall, result: Tensor) -> Tensor | None:
         """Open one-hot vectors that were written into floating-point numbers."""

@@ -23,7 +23,7 @@ from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.account_request import AccountRequest
 from unrolled.whole_model.behind_held import behind_held
 from unrolled.whole_model.contributions import Contributions, collect
-from unrolled.whole_model.held_run import HeldRun, HeldRunsOf
+from unrolled.whole_model.held_run import HeldRun, HeldRuns
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.one_of_the_examples import one_of_the_examples
 from unrolled.whole_model.result import Account
@@ -50,7 +50,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         expected = _checked(target.select(plain.output).detach())
         runs = plain.runs
         drawn = runs.second(expected, target.select) if runs.draws else ()  # else the held run tells
-        held = HeldRunsOf(plain, asked, target.select, expected)
+        held = HeldRuns(plain, asked, target.select, expected)
         found: list[Contributions] = []
         of_target: tuple[str, ...] = ()
         for member in asked.expansion.members():
@@ -80,7 +80,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model)
     told = (
-        *notes_of(result, means.computed, means.left, behind),
+        *notes_of(result, means.computed, means.python_tables, behind),
         *one_of_the_examples(plain.output, target.indices, result),
     )
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))

@@ -23,7 +23,7 @@ from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.whole_model.account import account
 from unrolled.whole_model.check_result import Check, CheckedPart
-from unrolled.whole_model.part_description import kind_of, ngrams_of, reads_of
+from unrolled.whole_model.part_description import module_kind, ngrams_of, reads_of
 from unrolled.whole_model.recurrent_calls import recurrent_calls
 from unrolled.whole_model.result import Account
 
@@ -81,7 +81,7 @@ def check(
         way = f", rnn={path!r}" if len(seen) > 1 else ""
         part = CheckedPart(
             path=path or "the model",
-            kind=kind_of(modules[path]),
+            kind=module_kind(modules[path]),
             calls=len(received),
             reads=reads_of(received),
             opens=False,

@@ -44,8 +44,8 @@ class Contributions:
     """Numbers of the held results that the output reads by themselves."""
     of_run: tuple[str, ...] = ()
     """What the target is, and what the run's recurrent networks leave out."""
-    left: tuple[str, ...] = ()
-    """The tables that are read at numbers which left torch as ids."""
+    python_tables: tuple[str, ...] = ()
+    """The tables that are read at Python's numbers, after ids became such."""
     unread: frozenset[str] = frozenset()
     """The arguments that are no masks, and of whose rows the output reads none."""
     computed: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     opened, read = opened_arguments(rows, sources), read_arguments(rows, linear.gradients, sources)
     contributing = {name for name, part in (*found.texts.items(), *found.features.items()) if bool(part.any())}
     found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read - contributing
-    found.left = tuple(sources.mode.vectors.left.tables)
+    found.python_tables = tuple(sources.mode.vectors.python_ids.tables)
     return found
 
 
@@ -146,9 +146,9 @@ def _nothing_reaches(sources: Sources) -> str:
             "made of tokens' ids, which cannot be followed to single tokens; pass what the model computes as its "
             "argument, or name a submodule with of="
         )
-    if left := sources.mode.vectors.left.tables:
+    if tables := sources.mode.vectors.python_ids.tables:
         return (
-            f"the output depends on the model's arguments at most by {', '.join(left)} at ids that the model made "
+            f"the output depends on the model's arguments at most by {', '.join(tables)} at ids that the model made "
             "numbers of Python, which cannot be followed to tokens; index the table with a tensor"
         )
     if computed.of_masks:

@@ -25,7 +25,7 @@ from unrolled.held_forward.runs_that_fail import failures_refused
 from unrolled.held_forward.taken_places import Place, TakenPlaces
 from unrolled.whole_model.account_request import AccountRequest
 
-__all__ = ["HeldRun", "HeldRunsOf"]
+__all__ = ["HeldRun", "HeldRuns"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class HeldRun:
 
 
 @dataclass(frozen=True)
-class HeldRunsOf:
+class HeldRuns:
     """Runs a model held."""
 
     plain: PlainRun

@@ -11,13 +11,13 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.decomposition.nested_tensors import leaves
 from unrolled.explanation.networks.recurrent_names import type_name
 
-__all__ = ["Received", "kind_of", "ngrams_of", "reads_of"]
+__all__ = ["Received", "module_kind", "ngrams_of", "reads_of"]
 
 Received = tuple[tuple[Any, ...], Mapping[str, Any]]
 """The positional and the keyword arguments of one call."""
 
 
-def kind_of(module: nn.Module) -> str:
+def module_kind(module: nn.Module) -> str:
     """Name a module's type, with layers and directions where it has several."""
     layers, both = getattr(module, "num_layers", 1), getattr(module, "bidirectional", False)
     parts = [type_name(module)]

@@ -108,7 +108,7 @@ def trace_calls(
         kwargs: Its keyword arguments.
     """
     tracer = _CallTracer(networks.opened)
-    tracer.take(model)
+    tracer.begin_run(model)
     given, named = tracer.open_call(args, kwargs)
     try:
         with (

@@ -24,7 +24,7 @@ __all__ = ["trace_tokens"]
 def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwargs: dict[str, object]) -> Traces:
     """Trace the tokens of the arguments to the positions of a recurrent network."""
     tracer = Tracer()
-    tracer.take(model)
+    tracer.begin_run(model)
     given, named = tracer.open_call(args, kwargs)
     try:
         with replaced_attributes([(rnn, "forward", reach)]), torch.enable_grad(), tracer:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.gates import Gate
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries, detached
 
 __all__ = ["ELEMENTWISE", "from_zero"]
 
 
-def from_zero(call: Held, x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+def from_zero(call: HeldCall, x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     """Give φ(x) - φ(0), linear in x, and φ(0); where x is infinite, as a mask makes it, φ(x) - φ(0) is a constant."""
     held = x.detach()
     if not bool(torch.isfinite(held.sum())):  # a sum is finite only if all its terms are
@@ -47,7 +47,7 @@ ELEMENTWISE = frozenset(
 
 
 @rule(*ELEMENTWISE)
-def activation(call: Held) -> Tensor:
+def activation(call: HeldCall) -> Tensor:
     """φ(x); a value at zero becomes a row."""
     x, *rest = call.args
     if not carries(x):
@@ -57,7 +57,7 @@ def activation(call: Held) -> Tensor:
 
 
 @rule("sigmoid", "hardsigmoid")
-def gate(call: Held) -> Tensor:
+def gate(call: HeldCall) -> Tensor:
     """σ(x): a gate; where a mask has closed or opened it, it is a number and has no part."""
     x = call.args[0]
     held = x.detach()
@@ -74,7 +74,7 @@ def gate(call: Held) -> Tensor:
 
 
 @rule("prelu", "_prelu_kernel")
-def prelu(call: Held) -> Tensor:
+def prelu(call: HeldCall) -> Tensor:
     """Keep x where it is positive, and multiply it by a elsewhere."""
     x, slope = call.args
     wide = slope.detach().reshape(1, -1, *[1] * (x.dim() - 2)) if slope.numel() > 1 and x.dim() > 1 else slope.detach()
@@ -82,14 +82,14 @@ def prelu(call: Held) -> Tensor:
 
 
 @rule("square")
-def square(call: Held) -> Tensor:
+def square(call: HeldCall) -> Tensor:
     """x² = x · x, of which one is held; that of a gate is a gate."""
     (x,) = call.args
     return call.gates.keep_power(x * x.detach(), x, 2, call.mode.share)
 
 
 @rule("pow")
-def power(call: Held) -> Tensor:
+def power(call: HeldCall) -> Tensor:
     """xⁿ = x · xⁿ⁻¹ for a positive power; a negative one is held, as a divisor is."""
     x, exponent = call.args[:2]
     several = isinstance(exponent, Tensor) and exponent.numel() > 1
@@ -100,7 +100,7 @@ def power(call: Held) -> Tensor:
 
 
 @rule("norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm", "norm_except_dim")
-def norm(call: Held) -> Tensor:
+def norm(call: HeldCall) -> Tensor:
     """‖x‖ = Σ x ∂‖x‖/∂x: a norm is homogeneous, so its gradient is what is held; that of order 0 counts."""
     x, *rest = call.args
     with torch.enable_grad():
@@ -113,7 +113,7 @@ def norm(call: Held) -> Tensor:
     return (x * slope).sum(dim=dims, keepdim=value.dim() == x.dim()) if dims else (x * slope).sum()
 
 
-def _reduced(call: Held, count: int, value: Tensor) -> tuple[int, ...] | None:
+def _reduced(call: HeldCall, count: int, value: Tensor) -> tuple[int, ...] | None:
     """The axes that a norm was taken over."""
     given = call.named("input", *(() if call.name == "frobenius_norm" else ("p",)), "dim").get("dim")
     if call.name == "norm_except_dim":

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.given_results import parts_refused
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.moves import JOINS
 from unrolled.held_forward.operands import carries, of_kind, operands
+from unrolled.held_forward.results_in_place import parts_refused
 from unrolled.held_forward.written_positions import WRITES
 
 __all__ = ["where_operands"]
 
 
-def with_rows(call: Held, values: Any, like: Tensor) -> Any:
+def with_rows(call: HeldCall, values: Any, like: Tensor) -> Any:
     """Turn every number and every tensor without value among the summands into rows."""
     if isinstance(values, tuple | list):
         return of_kind(values, (with_rows(call, each, like) for each in values))
@@ -30,7 +30,7 @@ def with_rows(call: Held, values: Any, like: Tensor) -> Any:
     return values
 
 
-def _numbers(call: Held, values: Tensor, like: Tensor) -> Tensor:
+def _numbers(call: HeldCall, values: Tensor, like: Tensor) -> Tensor:
     """Return integers or masks as the numbers that they are among value."""
     if values.is_floating_point() or values.is_complex():
         return values
@@ -40,7 +40,7 @@ def _numbers(call: Held, values: Tensor, like: Tensor) -> Tensor:
 
 
 @rule("add", "sub")
-def add(call: Held) -> Tensor:
+def add(call: HeldCall) -> Tensor:
     """Compute a ± s b: what carries no value becomes a row in the shape of the result."""
     a, b, scale = call.bind("input", "other", "alpha")
     minus, scale = call.name == "sub", 1 if scale is None else scale
@@ -71,7 +71,7 @@ def add(call: Held) -> Tensor:
 
 
 @rule("complex")
-def complex_number(call: Held) -> Tensor:
+def complex_number(call: HeldCall) -> Tensor:
     """Compute a + ib, whose entries are of two operands each, as those of a sum are."""
     parts = call.bind("real", "imag")
     like = next(each for each in parts if carries(each))
@@ -79,7 +79,7 @@ def complex_number(call: Held) -> Tensor:
 
 
 @rule(*JOINS, "block_diag")
-def join(call: Held) -> Tensor:
+def join(call: HeldCall) -> Tensor:
     """Join tensors; those without value become rows."""
     separate = isinstance(call.args[0], Tensor) if call.args else False  # one after another, not in a list
     parts = call.args if separate else call.bind("tensors")[0]
@@ -94,7 +94,7 @@ def join(call: Held) -> Tensor:
 
 
 @rule("diff")
-def diff(call: Held) -> Tensor:
+def diff(call: HeldCall) -> Tensor:
     """Subtract neighbours; what is put before or after them carries value or becomes a row."""
     x, times, dim, before, after = call.bind("input", "n", "dim", "prepend", "append")
     dim, parts = -1 if dim is None else dim, [each for each in (before, x, after) if each is not None]
@@ -104,7 +104,7 @@ def diff(call: Held) -> Tensor:
 
 
 @rule("pad_sequence")
-def pad_sequence(call: Held) -> Tensor:
+def pad_sequence(call: HeldCall) -> Tensor:
     """Pad several sequences to one length; a padding value other than zero is a constant."""
     sequences, batch_first, padding, side = call.bind("sequences", "batch_first", "padding_value", "padding_side")
     like = next(each for each in sequences if carries(each))
@@ -129,7 +129,7 @@ def where_operands(function: Callable[..., Any], bind: Callable[..., list[Any]])
 
 
 @rule("where")
-def where(call: Held) -> Tensor:
+def where(call: HeldCall) -> Tensor:
     """Choose between two operands; the choice is held."""
     condition, a, b = where_operands(call.function, call.bind)
     like, held = a if carries(a) else b, condition.detach()
@@ -138,7 +138,7 @@ def where(call: Held) -> Tensor:
 
 
 @rule("masked_fill")
-def masked_fill(call: Held) -> Tensor:
+def masked_fill(call: HeldCall) -> Tensor:
     """Replace some entries by a number, which becomes a row or carries value itself."""
     x, mask, value = call.bind("input", "mask", "value")
     if carries(value):
@@ -151,7 +151,7 @@ def masked_fill(call: Held) -> Tensor:
 
 
 @rule("fill", "zero")
-def fill(call: Held) -> Tensor:
+def fill(call: HeldCall) -> Tensor:
     """Replace all entries by a number, which becomes a row or carries value itself."""
     x, value = call.bind("input", "value")
     if isinstance(value, Tensor):
@@ -160,7 +160,7 @@ def fill(call: Held) -> Tensor:
 
 
 @rule("nan_to_num")
-def nan_to_num(call: Held) -> Tensor:
+def nan_to_num(call: HeldCall) -> Tensor:
     """Replace what is not finite by numbers, which become a row."""
     x = call.args[0]
     finite = x.detach().isfinite()
@@ -170,7 +170,7 @@ def nan_to_num(call: Held) -> Tensor:
 
 
 @rule("setitem")
-def setitem(call: Held) -> None:
+def setitem(call: HeldCall) -> None:
     """Write into a tensor: what it held, and what is written, carry value or become rows."""
     x, index, value = call.args
     before = call.gates.copy(x) if call.gates.of(x) or call.gates.of(value) else None
@@ -194,7 +194,7 @@ def _written(whole: Tensor, index: Any, part: Any) -> Tensor:
 
 
 @rule("copy")
-def copy(call: Held) -> Tensor:
+def copy(call: HeldCall) -> Tensor:
     """Take another tensor's value, in the shape and type of the first."""
     x, source = call.args[0], with_rows(call, call.args[1], call.args[0])
     with call.mode:
@@ -202,7 +202,7 @@ def copy(call: Held) -> Tensor:
 
 
 @rule(*WRITES.keys() - {"scatter"}, "scatter_add", "index_add")
-def write(call: Held) -> Tensor:
+def write(call: HeldCall) -> Tensor:
     """Write or add at some places; the places are held."""
     if call.name in ("scatter", "scatter_add", "scatter_reduce"):
         call = _without_unread(call)
@@ -223,7 +223,7 @@ def write(call: Held) -> Tensor:
     return call.gates.keep_chosen(result, [call.args[place] for place in places], chosen)
 
 
-def _without_unread(call: Held) -> Held:
+def _without_unread(call: HeldCall) -> HeldCall:
     """Leave out what a scatter reads no number of: torch differentiates none that is larger than its index."""
     x, dim, index, source, *others = call.args
     if not isinstance(source, Tensor) or source.dim() != index.dim():
@@ -234,7 +234,7 @@ def _without_unread(call: Held) -> Held:
 
 
 @rule("index_fill", "scatter")
-def write_number(call: Held) -> Tensor:
+def write_number(call: HeldCall) -> Tensor:
     """Write a number at some places, which becomes a row, or a tensor."""
     x, dim, index, number = call.bind("input", "dim", "index", "value")
     if call.kwargs.get("reduce"):
@@ -249,7 +249,7 @@ def write_number(call: Held) -> Tensor:
 
 
 @rule("scatter_reduce", "index_reduce")
-def reduce_to(call: Held) -> Tensor:
+def reduce_to(call: HeldCall) -> Tensor:
     """Sum, average or choose among the entries for each place; the choice is held."""
     how = next(each for each in (*call.args, *call.kwargs.values()) if isinstance(each, str))
     if how == "prod":

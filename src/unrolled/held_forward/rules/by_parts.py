@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 
 __all__: list[str] = []
 
-Call = Held | IncrementCall
+Call = HeldCall | IncrementCall
 
 
 def _by_parts(*names: str) -> Callable[[Callable[[Call], Tensor]], Callable[[Call], Tensor]]:

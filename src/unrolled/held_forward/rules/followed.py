@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.mode import Held, followed
+from unrolled.held_forward.mode import HeldCall, followed
 from unrolled.held_forward.operands import carries
 from unrolled.held_forward.rules.activation import from_zero
 from unrolled.linalg.quadrature import legendre_nodes
@@ -34,27 +34,27 @@ CLOSE = {torch.float64: 1e-13, torch.float32: 1e-6}
 
 
 @followed("exp", "exp2", "cos", "cosh")
-def from_zero_on(call: Held) -> Tensor:
+def from_zero_on(call: HeldCall) -> Tensor:
     """Follow φ from φ(0)."""
     risen, at_zero = from_zero(call, call.args[0], call.function)
     return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
 
 
 @followed("log", "log2", "log10", "reciprocal", "rsqrt", "lgamma", "digamma", "acosh")
-def from_one_on(call: Held) -> Any:
+def from_one_on(call: HeldCall) -> Any:
     """Follow φ from φ(1)."""
     return _from_one(call, call.args[0], call.function)
 
 
 @followed("div")
-def quotient(call: Held) -> Any:
+def quotient(call: HeldCall) -> Any:
     """Follow a / b from a / 1."""
     a, b = call.args[:2]
     return call.held() if call.kwargs.get("rounding_mode") else _from_one(call, b, partial(call.run, a))
 
 
 @followed("pow")
-def power(call: Held) -> Any:
+def power(call: HeldCall) -> Any:
     """Follow xⁿ from 1, and aˣ from a⁰."""
     base, exponent = call.args[:2]
     if not carries(base) and carries(exponent):
@@ -63,7 +63,7 @@ def power(call: Held) -> Any:
     return _from_one(call, base, lambda x: call.run(x, exponent))
 
 
-def _from_one(call: Held, x: Any, function: Callable[[Tensor], Tensor]) -> Any:
+def _from_one(call: HeldCall, x: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """Follow a function of x along the line from 1; where x carries no value, hold the result."""
     if not carries(x):
         return call.held()
@@ -75,7 +75,7 @@ def _from_one(call: Held, x: Any, function: Callable[[Tensor], Tensor]) -> Any:
 
 
 @followed("softmax", "_softmax", "_safe_softmax")
-def softmax(call: Held) -> Tensor:
+def softmax(call: HeldCall) -> Tensor:
     """Follow softmax from equal parts; what is masked takes no part."""
     x, dim = call.bind("input", "dim")
     if not carries(x):
@@ -94,7 +94,7 @@ def softmax(call: Held) -> Tensor:
 
 
 @followed("logsumexp")
-def logsumexp(call: Held) -> Tensor:
+def logsumexp(call: HeldCall) -> Tensor:
     """Follow log Σ exp x from the logarithm of the number of entries."""
     x, dim, keep = call.bind("input", "dim", "keepdim")
     value = torch.logsumexp(x.detach(), dim, keepdim=True)
@@ -107,7 +107,7 @@ def logsumexp(call: Held) -> Tensor:
 
 
 @followed("cumprod")
-def cumprod(call: Held) -> Tensor:
+def cumprod(call: HeldCall) -> Tensor:
     """Follow products of the first entries, each as a product is shared."""
     x, dim = call.bind("input", "dim")
     if not carries(x):

@@ -10,21 +10,21 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import detached, for_each_tensor
-from unrolled.held_forward.python_values import TAKES_OUT, taken_out
+from unrolled.held_forward.python_values import TAKES_OUT, taken_out_error
 
 __all__: list[str] = []
 
 
 @rule(*MULTIPLIERS)
-def multiplier(call: Held) -> Any:
+def multiplier(call: HeldCall) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""
     return call.mode.hold(call)
 
 
 @rule(*ROUNDINGS)
-def rounded(call: Held) -> Any:
+def rounded(call: HeldCall) -> Any:
     """Hold the result, and remember of what it was made: it may become an id."""
     result = call.mode.hold(call)
     call.mode.vectors.rounded[result] = call.args[0]
@@ -32,13 +32,13 @@ def rounded(call: Held) -> Any:
 
 
 @rule("var_mean", "std_mean")
-def spread_and_mean(call: Held) -> tuple[Tensor, Tensor]:
+def spread_and_mean(call: HeldCall) -> tuple[Tensor, Tensor]:
     """Hold the variance; the mean is linear."""
     return call.mode.hold(call)[0], call.run(*call.args)[1]
 
 
 @rule("log_softmax", "_log_softmax")
-def log_softmax(call: Held) -> Tensor:
+def log_softmax(call: HeldCall) -> Tensor:
     """Compute x - log Σ exp x, of which the second is held."""
     x = call.args[0]
     logarithm = call.held() - x.detach()
@@ -48,7 +48,7 @@ def log_softmax(call: Held) -> Tensor:
 
 
 @rule(*ANSWERS)
-def answer(call: Held) -> Any:
+def answer(call: HeldCall) -> Any:
     """Answer by the numbers of the operands: an answer carries no value; one that is added is a held result."""
     return call.mode.hold(call)
 
@@ -59,35 +59,35 @@ def answer(call: Held) -> Any:
     "numel stride storage_offset is_contiguous element_size data_ptr ndimension nelement __len__ get_device "
     "is_same_size dim_order is_pinned is_inference is_set_to __hash__ untyped_storage".split(),
 )
-def question(call: Held) -> Any:
+def question(call: HeldCall) -> Any:
     """Give Python an answer, or what has the form of an operand."""
     return call.held()
 
 
 @rule("retain_grad", "register_hook")
-def about_gradients(call: Held) -> Any:
+def about_gradients(call: HeldCall) -> Any:
     """Keep or change the gradient of a copy: those of a held run are not the model's."""
     return call.function(call.args[0].detach().requires_grad_(), *call.args[1:])
 
 
 @rule(*TAKES_OUT)
-def leaves_torch(call: Held) -> Any:
+def leaves_torch(call: HeldCall) -> Any:
     """Give Python numbers where it is seen afterwards whether the output reads them; else refuse to lose value."""
     if call.mode.taken is None:
-        raise taken_out(call.name)
+        raise taken_out_error(call.name)
     call.mode.taken.note(call.name)
     with torch.no_grad():  # numpy would share the memory
         return call.function(*for_each_tensor(detached(call.args), torch.clone), **call.kwargs)
 
 
 @rule("dlpack")
-def leaves_by_memory(call: Held) -> Any:
+def leaves_by_memory(call: HeldCall) -> Any:
     """Refuse to lose value out of torch."""
-    raise taken_out(call.name)
+    raise taken_out_error(call.name)
 
 
 @rule("grad", "backward")
-def differentiated(_: Held) -> Any:
+def differentiated(_: HeldCall) -> Any:
     """Refuse a model that computes a gradient in its forward pass."""
     raise UnsupportedOperationError(
         "the model differentiates inside its forward (torch.autograd.grad), and no rule says what a gradient owes to "
@@ -96,7 +96,7 @@ def differentiated(_: Held) -> Any:
 
 
 @rule("max", "min", "maximum", "minimum", "fmax", "fmin")
-def extreme(call: Held) -> Any:
+def extreme(call: HeldCall) -> Any:
     """Choose the largest or smallest; the choice is held. Equal entries of two tensors count by halves."""
     x, second = call.bind("input", "other")
     if not isinstance(second, Tensor):
@@ -110,7 +110,7 @@ def extreme(call: Held) -> Any:
 
 
 @rule("amax", "amin")
-def extreme_over_axes(call: Held) -> Tensor:
+def extreme_over_axes(call: HeldCall) -> Tensor:
     """Choose the largest or smallest over axes; equal entries have equal parts."""
     x, dim, keep = call.bind("input", "dim", "keepdim")
     dim = tuple(range(x.dim())) if dim is None else dim
@@ -129,7 +129,7 @@ def extreme_over_axes(call: Held) -> Tensor:
     "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool2d "
     "adaptive_max_pool3d aminmax".split()
 )
-def selection(call: Held) -> Any:
+def selection(call: HeldCall) -> Any:
     """Pick entries: which ones is held, and autograd holds it. Those of a gate are gates."""
     result, gate = call.run(*call.args), call.gates.of(call.args[0])
     if gate is not None and isinstance(result, tuple) and call.name in _ALONG_AN_AXIS:
@@ -148,7 +148,7 @@ _ALONG_AN_AXIS = dict.fromkeys("max min median nanmedian mode cummax cummin sort
 
 
 @rule("quantile", "nanquantile")
-def quantile(call: Held) -> Tensor:
+def quantile(call: HeldCall) -> Tensor:
     """Interpolate between the two entries beside a quantile: which ones and their weights are held."""
     low, high = (call.function(*call.args, **{**call.kwargs, "interpolation": side}) for side in ("lower", "higher"))
     with torch.no_grad():
@@ -158,7 +158,7 @@ def quantile(call: Held) -> Tensor:
 
 
 @rule("clamp", "clamp_min", "clamp_max")
-def clamp(call: Held) -> Tensor:
+def clamp(call: HeldCall) -> Tensor:
     """Keep what lies between the bounds; a bound that is reached is a constant, or carries value itself."""
     x = call.args[0]
     names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(call.name, ("input", "min", "max"))
@@ -172,7 +172,7 @@ def clamp(call: Held) -> Tensor:
     return call.gates.keep_chosen(result, (x, reached), lambda parts: torch.where(inside, parts[0], parts[1]))
 
 
-def _between(call: Held, x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
+def _between(call: HeldCall, x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
     """Keep what lies between bounds that are tensors: the larger of two, then the smaller."""
     with call.mode:
         for choose, bound in ((torch.maximum, low), (torch.minimum, high)):

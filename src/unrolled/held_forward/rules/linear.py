@@ -10,7 +10,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 
 __all__ = ["OF_SEVERAL_ENTRIES"]
@@ -27,7 +27,7 @@ OF_SEVERAL_ENTRIES = (
 
 
 @rule(*OF_ONE_ENTRY, *OF_SEVERAL_ENTRIES)
-def linear_in_one(call: Held) -> object:
+def linear_in_one(call: HeldCall) -> object:
     """Run the operation as it is, on a gate and on its parts."""
     first, *rest = call.args
     result, gate = call.run(*call.args), call.gates.of(first)
@@ -38,7 +38,7 @@ def linear_in_one(call: Held) -> object:
 
 
 @rule("nanmean")
-def nanmean(call: Held) -> Tensor:
+def nanmean(call: HeldCall) -> Tensor:
     """Compute the mean of what is a number; of nothing it is 0/0, of which autograd would keep 1/0."""
     x, dim, keep, dtype = call.bind("input", "dim", "keepdim", "dtype")
     with call.mode:
@@ -47,7 +47,7 @@ def nanmean(call: Held) -> Tensor:
 
 
 @rule("broadcast_tensors", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3d")
-def linear_in_each(call: Held) -> object:
+def linear_in_each(call: HeldCall) -> object:
     """Re-arrange several tensors, each by itself; those without value may stand before those with value."""
 
     def run(part: str) -> Any:
@@ -65,7 +65,7 @@ def linear_in_each(call: Held) -> object:
 
 
 @rule("as_tensor", "asarray", "tensor")
-def tensor_of(call: Held) -> Tensor:
+def tensor_of(call: HeldCall) -> Tensor:
     """Give the operand in the type and on the device that are asked for; ``torch.tensor`` gives a copy."""
     x, made = call.args[0], call.held()
     if not isinstance(x, Tensor):
@@ -78,7 +78,7 @@ def tensor_of(call: Held) -> Tensor:
 
 
 @rule("detach")
-def identity(call: Held) -> Tensor:
+def identity(call: HeldCall) -> Tensor:
     """Give a view of the operand: cutting a gradient does not cut value, nor what is written later."""
     x = call.args[0]
     if x.layout != torch.strided:
@@ -88,7 +88,7 @@ def identity(call: Held) -> Tensor:
 
 
 @rule("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "native_dropout")
-def dropout(call: Held) -> Tensor:
+def dropout(call: HeldCall) -> Tensor:
     """Dropout in evaluation gives its operand; of one in training, which is an affine function, the draw is held."""
     x, share, training = call.bind("input", "p", "train")
     if not (call.kwargs.get("training", training) and share):
@@ -104,7 +104,7 @@ def dropout(call: Held) -> Tensor:
 
 
 @rule("normal")
-def normal(call: Held) -> Tensor:
+def normal(call: HeldCall) -> Tensor:
     """Compute mean + deviation · ε, of which the draw ε is held."""
     mean, deviation = call.bind("mean", "std")
     deviation = 1.0 if deviation is None else deviation
@@ -121,7 +121,7 @@ def normal(call: Held) -> Tensor:
 
 
 @rule("_pad_packed_sequence")
-def pad_packed(call: Held) -> object:
+def pad_packed(call: HeldCall) -> object:
     """Unpack a batch; a padding value other than zero is a constant."""
     data, sizes, batch_first, padding, total = call.args
     result, lengths = call.run(data, sizes, batch_first, 0.0, total)
@@ -136,14 +136,14 @@ def pad_packed(call: Held) -> object:
 
 
 @rule("grid_sampler")
-def grid_sampler(call: Held) -> Tensor:
+def grid_sampler(call: HeldCall) -> Tensor:
     """Interpolate at the places of a grid, which are held as indices are."""
     x, grid, *options = call.args
     return call.run(x, grid.detach(), *options) if carries(x) else call.mode.hold(call)
 
 
 @rule("pad")
-def pad(call: Held) -> Tensor:
+def pad(call: HeldCall) -> Tensor:
     """Pad; a padding value other than zero is a constant."""
     x, widths, mode, value = call.bind("input", "pad", "mode", "value")
     if mode not in (None, "constant"):
@@ -152,12 +152,12 @@ def pad(call: Held) -> Tensor:
 
 
 @rule("constant_pad_nd")
-def constant_pad(call: Held) -> Tensor:
+def constant_pad(call: HeldCall) -> Tensor:
     """Pad with one number."""
     return _padded(call, *(*call.args, 0.0)[:3])
 
 
-def _padded(call: Held, x: Tensor, widths: Any, value: float) -> Tensor:
+def _padded(call: HeldCall, x: Tensor, widths: Any, value: float) -> Tensor:
     """Pad with one number: what is put beside a gate belongs to its value at zero."""
     result = torch.constant_pad_nd(x, widths, 0.0)
     if value:

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.rules.activation import from_zero
 
 __all__: list[str] = []
 
 
 @rule("cross_entropy_loss")
-def cross_entropy(call: Held) -> Tensor:
+def cross_entropy(call: HeldCall) -> Tensor:
     """Pick the logarithms of the probabilities of classes."""
     logits, classes, weight, reduction, ignored, smoothing = call.args
     if smoothing or classes.is_floating_point():
@@ -29,7 +29,7 @@ def cross_entropy(call: Held) -> Tensor:
 
 
 @rule("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-def of_a_difference(call: Held) -> Tensor:
+def of_a_difference(call: HeldCall) -> Tensor:
     """φ(a - b), whose line begins at zero."""
     a, b, reduction, *scale = call.args
     with call.mode:
@@ -39,7 +39,7 @@ def of_a_difference(call: Held) -> Tensor:
 
 
 @rule("binary_cross_entropy_with_logits")
-def binary_cross_entropy_with_logits(call: Held) -> Tensor:
+def binary_cross_entropy_with_logits(call: HeldCall) -> Tensor:
     """-y log σ(z) - (1 - y) log σ(-z), where log σ(-z) = log σ(z) - z."""
     logits, classes, weight, positive, reduction = call.args
     with call.mode:
@@ -49,7 +49,7 @@ def binary_cross_entropy_with_logits(call: Held) -> Tensor:
 
 
 @rule("binary_cross_entropy")
-def binary_cross_entropy(call: Held) -> Tensor:
+def binary_cross_entropy(call: HeldCall) -> Tensor:
     """-y log p - (1 - y) log (1 - p); torch bounds the logarithms at -100."""
     share, classes, weight, reduction = call.args
     with call.mode:
@@ -58,7 +58,7 @@ def binary_cross_entropy(call: Held) -> Tensor:
 
 
 @rule("kl_div")
-def kl_div(call: Held) -> Tensor:
+def kl_div(call: HeldCall) -> Tensor:
     """P (log P - x), where x is the logarithm of the other distribution."""
     logarithm, target, reduction, target_is_logarithm = call.bind("self", "target", "reduction", "log_target")
     with call.mode:
@@ -67,7 +67,7 @@ def kl_div(call: Held) -> Tensor:
 
 
 @rule("margin_ranking_loss")
-def margin_ranking(call: Held) -> Tensor:
+def margin_ranking(call: HeldCall) -> Tensor:
     """relu(m - y (a - b))."""
     a, b, order, margin, reduction = call.args
     with call.mode:
@@ -75,7 +75,7 @@ def margin_ranking(call: Held) -> Tensor:
 
 
 @rule("hinge_embedding_loss")
-def hinge_embedding(call: Held) -> Tensor:
+def hinge_embedding(call: HeldCall) -> Tensor:
     """Take x where y is 1, and relu(m - x) where it is -1."""
     x, order, margin, reduction = call.args
     with call.mode:
@@ -83,7 +83,7 @@ def hinge_embedding(call: Held) -> Tensor:
 
 
 @rule("cosine_embedding_loss")
-def cosine_embedding(call: Held) -> Tensor:
+def cosine_embedding(call: HeldCall) -> Tensor:
     """Take 1 - cos where y is 1, and relu(cos - m) where it is -1."""
     a, b, order, margin, reduction = call.args
     norms = ((each.detach().square().sum(-1) + 1e-12).sqrt() for each in (a, b))
@@ -93,7 +93,7 @@ def cosine_embedding(call: Held) -> Tensor:
 
 
 @rule("triplet_margin_loss")
-def triplet_margin(call: Held) -> Tensor:
+def triplet_margin(call: HeldCall) -> Tensor:
     """relu(m + d(anchor, positive) - d(anchor, negative)); with a swap, less the smaller distance of the negative."""
     anchor, positive, negative, margin, p, eps, swap, reduction = call.args
     with call.mode:
@@ -104,7 +104,7 @@ def triplet_margin(call: Held) -> Tensor:
 
 
 @rule("multi_margin_loss")
-def multi_margin(call: Held) -> Tensor:
+def multi_margin(call: HeldCall) -> Tensor:
     """The mean of relu(m - x_y + x_j)^p over the classes j; for j = y it is 0."""
     x, classes, p, margin, weight, reduction = call.args
     wide = x if x.dim() == 2 else x[None]
@@ -117,7 +117,7 @@ def multi_margin(call: Held) -> Tensor:
 
 
 @rule("soft_margin_loss")
-def soft_margin(call: Held) -> Tensor:
+def soft_margin(call: HeldCall) -> Tensor:
     """Log (1 + exp(-y x))."""
     x, order, reduction = call.args
     with call.mode:
@@ -125,7 +125,7 @@ def soft_margin(call: Held) -> Tensor:
 
 
 @rule("poisson_nll_loss")
-def poisson_nll(call: Held) -> Tensor:
+def poisson_nll(call: HeldCall) -> Tensor:
     """λ - n log λ, where x is λ or its logarithm; with Stirling's log n! where n is above one."""
     x, count, is_logarithm, full, eps, reduction = call.args
     with call.mode:
@@ -137,7 +137,7 @@ def poisson_nll(call: Held) -> Tensor:
 
 
 @rule("ctc_loss")
-def ctc(call: Held) -> Tensor:
+def ctc(call: HeldCall) -> Tensor:
     """Refuse an output that is made of it: it sums the probabilities of all alignments."""
     message = (
         "ctc_loss has no rule, since it sums over all alignments; account for what it reads, the score of a label at a "

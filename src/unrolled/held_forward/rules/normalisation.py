@@ -8,20 +8,20 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.rules.product import finite_only
 
 __all__: list[str] = []
 
 
-def _scaled(call: Held, x: Tensor, axes: tuple[int, ...], eps: float, centred: bool = True) -> Tensor:
+def _scaled(call: HeldCall, x: Tensor, axes: tuple[int, ...], eps: float, centred: bool = True) -> Tensor:
     """(x - mean) / √(variance + ε) with the divisor held; steps of NaN, which padding may be, are constants."""
     centre = x - x.mean(axes, keepdim=True) if centred else x
     scale = torch.rsqrt(centre.detach().square().mean(axes, keepdim=True) + eps)
     return finite_only(call, 0, [centre, scale], torch.mul)
 
 
-def _affine(call: Held, y: Tensor, weight: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
+def _affine(call: HeldCall, y: Tensor, weight: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
     """Apply the layer's weight, and its bias as a row."""
     with call.mode:
         y = y if weight is None else y * weight.reshape(shape)
@@ -29,7 +29,7 @@ def _affine(call: Held, y: Tensor, weight: Tensor | None, bias: Tensor | None, s
 
 
 @rule("layer_norm")
-def layer_norm(call: Held) -> Tensor:
+def layer_norm(call: HeldCall) -> Tensor:
     """Over the last axes."""
     x, shape, weight, bias, eps = call.bind("input", "normalized_shape", "weight", "bias", "eps")
     axes = tuple(range(-len(shape), 0))
@@ -37,7 +37,7 @@ def layer_norm(call: Held) -> Tensor:
 
 
 @rule("rms_norm")
-def rms_norm(call: Held) -> Tensor:
+def rms_norm(call: HeldCall) -> Tensor:
     """Over the last axes, not centred."""
     x, shape, weight, eps = call.bind("input", "normalized_shape", "weight", "eps")
     eps = torch.finfo(x.dtype).eps if eps is None else eps
@@ -45,7 +45,7 @@ def rms_norm(call: Held) -> Tensor:
 
 
 @rule("group_norm")
-def group_norm(call: Held) -> Tensor:
+def group_norm(call: HeldCall) -> Tensor:
     """Over groups of channels."""
     x, groups, weight, bias, eps = call.bind("input", "num_groups", "weight", "bias", "eps")
     parts = x.reshape(x.shape[0], groups, -1)
@@ -54,7 +54,7 @@ def group_norm(call: Held) -> Tensor:
 
 
 @rule("batch_norm", "instance_norm")
-def batch_norm(call: Held) -> Tensor:
+def batch_norm(call: HeldCall) -> Tensor:
     """By running statistics, or over each example's own positions; statistics of the batch are refused."""
     x, weight, bias, mean, variance, own, _, eps, *_ = call.args
     shape = (1, -1, *[1] * (x.dim() - 2))

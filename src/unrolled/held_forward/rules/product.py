@@ -18,13 +18,13 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gate
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries, detached, is_parameter, operands
 
 __all__ = ["finite_only", "shared"]
 
 
-def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
+def shared(call: HeldCall, factors: list[Tensor], product: Callable[..., Tensor]) -> Tensor:
     """Compute a product that is linear in each factor: a gate among contents, or each with an equal part."""
     factors = call.mode.vectors.numbers.held_beside_value(factors)
     valued = [place for place, each in enumerate(factors) if carries(each)]
@@ -46,7 +46,7 @@ def shared(call: Held, factors: list[Tensor], product: Callable[..., Tensor]) ->
 
 
 def finite_only(
-    call: Held, place: int, factors: list[Tensor], product: Callable[..., Tensor], instead: float = 0.0
+    call: HeldCall, place: int, factors: list[Tensor], product: Callable[..., Tensor], instead: float = 0.0
 ) -> Tensor:
     """Compute what is linear in one factor, of which what is not finite is a constant.
 
@@ -79,14 +79,14 @@ def _finite(factor: Any, instead: float) -> Any:
     return factor.masked_fill(unfit | (factor == 0) if instead else unfit, instead)
 
 
-def _gates_among(call: Held, factors: list[Tensor]) -> list[tuple[int, Gate]]:
+def _gates_among(call: HeldCall, factors: list[Tensor]) -> list[tuple[int, Gate]]:
     """The factors that are gates and carry value, by their places."""
     found = ((place, call.gates.of(each)) for place, each in enumerate(factors) if carries(each))
     return [(place, gate) for place, gate in found if gate is not None and not gate.is_content]
 
 
 @rule("mul")
-def mul(call: Held) -> Tensor:
+def mul(call: HeldCall) -> Tensor:
     """Compute a ⊙ b, a gate times a content among them."""
     a, b = call.mode.vectors.numbers.held_beside_value(call.args[:2])
     if carries(a) and carries(b):
@@ -101,7 +101,7 @@ def mul(call: Held) -> Tensor:
     return _scaled(call, value, other)
 
 
-def _of_gates(call: Held, last: tuple[Tensor, Gate], first: tuple[Tensor, Gate]) -> Tensor:
+def _of_gates(call: HeldCall, last: tuple[Tensor, Gate], first: tuple[Tensor, Gate]) -> Tensor:
     """Compute a product of gates, which is a gate; entries of which one is a content are contents."""
     (a, gate), (b, other), p = last, first, call.mode.share
     halves, product = shared(call, [a, b], torch.mul), gate.behind(other, p)
@@ -114,26 +114,26 @@ def _of_gates(call: Held, last: tuple[Tensor, Gate], first: tuple[Tensor, Gate])
     return call.gates.keep(result, Gate(risen, at_zero, of_gates=True))
 
 
-def _scaled(call: Held, value: Tensor, other: Any) -> Tensor:
+def _scaled(call: HeldCall, value: Tensor, other: Any) -> Tensor:
     """Compute a product with a held factor: that of a gate is a gate."""
     gate, result = call.gates.of(value), finite_only(call, 0, [value, other], torch.mul)
     if gate is None:
         return result
     risen, at_zero = finite_only(call, 0, [gate.risen, other], torch.mul), gate.at_zero * other
-    if not gate.of_gates and isinstance(other, Tensor) and call.rows.origin(other)[0] in ("held", "computed"):
+    if not gate.of_gates and isinstance(other, Tensor) and call.rows.origin(other).kind in ("held", "computed"):
         call.rows.mark(at_zero, *call.rows.origin(other))  # what is held shows by its name, not as a constant
         result = risen + call.rows.constant(at_zero)
     return call.gates.keep(result, Gate(risen, at_zero, gate.of_gates))
 
 
 @rule("matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "ger", "vdot", "kron", "linalg_matmul", "linalg_vecdot")
-def matmul(call: Held) -> Tensor:
+def matmul(call: HeldCall) -> Tensor:
     """A product of two."""
     return shared(call, list(call.args[:2]), call.run)
 
 
 @rule("einsum")
-def einsum(call: Held) -> Tensor:
+def einsum(call: HeldCall) -> Tensor:
     """A sum of products of any number of factors."""
     equation, *factors = call.args
     if len(factors) == 1 and isinstance(factors[0], tuple | list):
@@ -142,20 +142,20 @@ def einsum(call: Held) -> Tensor:
 
 
 @rule("linalg_multi_dot", "chain_matmul")
-def multi_dot(call: Held) -> Tensor:
+def multi_dot(call: HeldCall) -> Tensor:
     """A product of several matrices."""
     factors = operands((*call.args, *call.kwargs.values()))
     return shared(call, factors, lambda *each: torch.linalg.multi_dot(each))
 
 
 @rule("tensordot", "_sparse_mm", "cross", "linalg_cross")
-def with_axes(call: Held) -> Tensor:
+def with_axes(call: HeldCall) -> Tensor:
     """A product of two, along axes that further arguments name."""
     return shared(call, list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
 
 
 @rule("_grouped_mm")
-def grouped_product(call: Held) -> Tensor:
+def grouped_product(call: HeldCall) -> Tensor:
     """A product of each group of rows with a matrix of its own: the experts of a mixture."""
     rows, matrices, ends, bias = call.bind("self", "mat2", "offs", "bias")
     if (rows.dim(), matrices.dim()) != (2, 3) or bias is not None:
@@ -172,7 +172,7 @@ def grouped_product(call: Held) -> Tensor:
 
 
 @rule("prod")
-def prod(call: Held) -> Tensor:
+def prod(call: HeldCall) -> Tensor:
     """A product of m entries: each is credited with 1/m."""
     x, dim, keep = call.bind("input", "dim", "keepdim")
     if dim is None:
@@ -194,7 +194,7 @@ def prod(call: Held) -> Tensor:
         return result.squeeze(dim)
 
 
-def _with_bias(call: Held, result: Tensor, bias: Any, shape: tuple[int, ...] | None = None) -> Tensor:
+def _with_bias(call: HeldCall, result: Tensor, bias: Any, shape: tuple[int, ...] | None = None) -> Tensor:
     """Add a bias, which becomes a row in the shape of the result."""
     if bias is None:
         return result
@@ -207,14 +207,14 @@ def _with_bias(call: Held, result: Tensor, bias: Any, shape: tuple[int, ...] | N
 
 
 @rule("linear")
-def linear(call: Held) -> Tensor:
+def linear(call: HeldCall) -> Tensor:
     """Compute x Wᵀ + b."""
     x, weight, bias = call.bind("input", "weight", "bias")
     return _with_bias(call, shared(call, [x, weight], torch.nn.functional.linear), bias)
 
 
 @rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-def convolution(call: Held) -> Tensor:
+def convolution(call: HeldCall) -> Tensor:
     """A convolution and its bias."""
     x, weight, bias = call.bind("input", "weight", "bias")
     options = call.options_beyond("input", "weight", "bias")
@@ -223,14 +223,14 @@ def convolution(call: Held) -> Tensor:
 
 
 @rule("bilinear")
-def bilinear(call: Held) -> Tensor:
+def bilinear(call: HeldCall) -> Tensor:
     """Compute xᵀ A y + b."""
     a, b, weight, bias = call.bind("input1", "input2", "weight", "bias")
     return _with_bias(call, shared(call, [a, b, weight], torch.nn.functional.bilinear), bias)
 
 
 @rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "_sparse_addmm")
-def add_product(call: Held) -> Tensor:
+def add_product(call: HeldCall) -> Tensor:
     """Compute β a + α (b c)."""
     a, b, c = call.args[:3]
     beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
@@ -247,7 +247,7 @@ def add_product(call: Held) -> Tensor:
 
 
 @rule("div")
-def div(call: Held) -> Tensor:
+def div(call: HeldCall) -> Tensor:
     """Compute a / b, of which the divisor is held."""
     a, b = call.args[:2]
     if call.kwargs.get("rounding_mode") or not carries(a):
@@ -261,7 +261,7 @@ def div(call: Held) -> Tensor:
 
 
 @rule("remainder", "fmod")
-def remainder(call: Held) -> Tensor:
+def remainder(call: HeldCall) -> Tensor:
     """Compute a - q b, of which the whole quotient q is held."""
     a, b = call.args[:2]
     with torch.no_grad():
@@ -272,7 +272,7 @@ def remainder(call: Held) -> Tensor:
 
 
 @rule("polar")
-def polar(call: Held) -> Tensor:
+def polar(call: HeldCall) -> Tensor:
     """Compute r exp(iθ), of which the second is held: that of a gate is a gate."""
     size, angle = call.bind("abs", "angle")
     if not carries(size):
@@ -284,14 +284,14 @@ def polar(call: Held) -> Tensor:
 
 
 @rule("linalg_solve", "linalg_solve_triangular")
-def solve(call: Held) -> Tensor:
+def solve(call: HeldCall) -> Tensor:
     """Compute A⁻¹ b, of which the matrix is held, as a divisor is."""
     matrix, b = call.args[:2]
     return call.run(matrix.detach(), b) if carries(b) else call.mode.hold(call)
 
 
 @rule("scaled_dot_product_attention")
-def attention(call: Held) -> Tensor:
+def attention(call: HeldCall) -> Tensor:
     """Attention: the weights are held, the values carry value."""
     _, _, value = call.bind("query", "key", "value")
     if not carries(value):
@@ -305,7 +305,7 @@ def attention(call: Held) -> Tensor:
 
 
 @rule("cosine_similarity")
-def cosine_similarity(call: Held) -> Tensor:
+def cosine_similarity(call: HeldCall) -> Tensor:
     """Compute x · y / (‖x‖ ‖y‖), of which the norms are held."""
     x, y, dim, eps = call.bind("x1", "x2", "dim", "eps")
     dim, eps = 1 if dim is None else dim, 1e-8 if eps is None else eps

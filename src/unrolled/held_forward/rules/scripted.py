@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import detached, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
@@ -57,7 +57,7 @@ def _stand_in(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @rule("scripted_function")
-def scripted(call: Held) -> Any:
+def scripted(call: HeldCall) -> Any:
     """Run the Python function that was scripted; where none gives the same, an output made of the result is refused."""
     script, *args = call.args
     with torch.no_grad():

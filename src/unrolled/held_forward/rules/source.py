@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.mode import Held, rule
+from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries
 
 __all__: list[str] = []
 
 
 @rule("embedding")
-def embedding(call: Held) -> Tensor:
+def embedding(call: HeldCall) -> Tensor:
     """Look up vectors: those of the arguments' tokens are rows, those of anything else belong to the table."""
     weight, indices = call.args[:2]
     if carries(weight):  # states that are picked as a table's rows are
@@ -22,13 +22,13 @@ def embedding(call: Held) -> Tensor:
     opened = call.mode.vectors.looked_up(weight, indices, value)
     if opened is None:
         origin = call.rows.origin(indices)  # ids that were chosen by an arg max are held
-        call.rows.mark(value, *(origin if origin[0] == "held" else call.rows.origin(weight)))
+        call.rows.mark(value, *(origin if origin.kind == "held" else call.rows.origin(weight)))
         return value
     return opened
 
 
 @rule("embedding_bag")
-def embedding_bag(call: Held) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def embedding_bag(call: HeldCall) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum, mean or maximum of the vectors of each bag."""
     weight, indices, offsets, _, mode, _, scales, include_last, padding = (*call.args, *[None] * 9)[:9]
     with call.mode:

@@ -34,12 +34,12 @@ from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
 from unrolled.held_forward.taken_places import Place, TakenPlaces
 
-__all__ = ["HeldCalls", "HeldCallsOf"]
+__all__ = ["RecordedRun", "RecordedRuns"]
 
 
 @dataclass(frozen=True)
-class HeldCalls:
-    """One held run."""
+class RecordedRun:
+    """One held run, and the strands that it has recorded."""
 
     output: Tensor
     """The target of each example, with its graph, shape (batch,)."""
@@ -79,8 +79,8 @@ class HeldCalls:
 
 
 @dataclass(frozen=True)
-class HeldCallsOf:
-    """Runs a model held."""
+class RecordedRuns:
+    """Runs a model held, and records the calls of its networks."""
 
     plain: PlainRun
     """The run of the model as it is."""
@@ -99,7 +99,7 @@ class HeldCallsOf:
         separate: frozenset[str],
         follows: Container[int] = (),
         probe: Callable[[Tensor], Tensor] | None = None,
-    ) -> HeldCalls:
+    ) -> RecordedRun:
         """Run the model held once.
 
         Args:
@@ -135,7 +135,7 @@ class HeldCallsOf:
             refuse_read_numbers(
                 mode.taken, lambda: [select_target(self.plain.run(), select, batch)], [expected], self.unread
             )
-        return HeldCalls(output, expected, select, list(choice.names), mode, probability)
+        return RecordedRun(output, expected, select, list(choice.names), mode, probability)
 
     def _with_own_forwards(self) -> list[str]:
         """List the networks by their class whose forward is another than torch's."""

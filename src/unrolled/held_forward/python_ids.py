@@ -1,4 +1,4 @@
-"""Ids that a model makes numbers of Python, and the tables that it reads at such numbers."""
+"""Token ids that a model turns into Python's numbers, and the tables that it reads at such numbers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from unrolled.held_forward.python_values import FROM_PYTHON, TO_NUMPY, TO_PYTHON
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.tensor_notes import TensorNotes
 
-__all__ = ["LeftIds"]
+__all__ = ["PythonIds"]
 
 
-class LeftIds:
-    """Remembers the numbers that left, and the tables that were read at one of them.
+class PythonIds:
+    """Remembers the ids that Python got, and the tables that were read at one of them.
 
     Args:
         rows: Names the tables.
@@ -28,7 +28,7 @@ class LeftIds:
         self._to_numpy = False  # no mode meets what torch.LongTensor makes of a list
         self._returned: TensorNotes[bool] = TensorNotes()
         self.tables: dict[str, None] = {}
-        """Their names."""
+        """The names of these tables."""
 
     def follow(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:
         """Follow an operation on what carries no value."""
@@ -53,7 +53,7 @@ class LeftIds:
             self._read(table)
 
     def _holds(self, ids: Any) -> bool:
-        """Whether a tensor holds integers that left, and no others."""
+        """Whether a tensor holds integers that Python got, and no others."""
         if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.dtype == torch.bool or not ids.numel():
             return False
         return self._numbers.issuperset(ids.reshape(-1).tolist())

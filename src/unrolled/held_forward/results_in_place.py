@@ -1,4 +1,4 @@
-"""Operations whose result is a tensor that was given: ``torch.mm(a, b, out=z)``, ``h.unsqueeze_(0)``.
+"""Operations that write their result into a tensor that the call gives: ``torch.mm(a, b, out=z)``, ``h.unsqueeze_(0)``.
 
 Autograd refuses ``out=`` where value is among the operands. So the operation is met without it, and its result is
 copied. A re-arrangement in place changes the shape of a tensor, which no copy does: autograd does it as it is.
@@ -21,14 +21,14 @@ from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.token_positions import TokenPositions
 
-__all__ = ["GivesGivenTensors", "parts_refused"]
+__all__ = ["WritesInPlace", "parts_refused"]
 
 _RE_ARRANGED = frozenset({"unsqueeze", "squeeze", "t", "transpose", "as_strided"})
 """Operations in place that change the shape of their operand and none of its entries."""
 
 
-class GivesGivenTensors(OperationMode):
-    """A mode that meets the plain form of an operation whose result is a tensor that was given."""
+class WritesInPlace(OperationMode):
+    """A mode that meets the plain form of an operation, and lets the tensor that the call gives be its result."""
 
     rows: Rows
     positions: TokenPositions
@@ -36,7 +36,7 @@ class GivesGivenTensors(OperationMode):
     gates: Gates
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Meet one operation, and let the tensor that was given be its result."""
+        """Meet one operation, and write its result where the call says."""
         operation = name_of(func)
         given = options.pop("out", None)
         if given is not None:
