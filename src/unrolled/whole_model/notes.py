@@ -7,58 +7,34 @@ from collections.abc import Collection, Sequence
 import torch
 
 from unrolled.explanation.notes import NOTED, above_movement
+from unrolled.held_forward.rows import CONSTANTS
 from unrolled.whole_model.accounted_output import AccountedOutput
 
 __all__ = ["notes_of"]
 
 
 def notes_of(
-    result: AccountedOutput, computed: Collection[str] = (), left: Collection[str] = (), behind: Sequence[str] = ()
+    result: AccountedOutput, computed: Collection[str], python_tables: Collection[str], behind: Sequence[str]
 ) -> tuple[str, ...]:
     """Say what limits an account.
 
     Args:
         result: The account.
         computed: The names of its constants that the model makes of ids which cannot be followed to single tokens.
-        left: The tables that it reads at Python's numbers after ids became such.
+        python_tables: The tables that it reads at Python's numbers after ids became such.
         behind: The arguments that reach the output only through factors that are held.
     """
-    notes, remedy, coarse = [], _remedy(result), _is_coarse(result)
-    worst = float(result.remainder.abs().max())
-    if not result.exact:
-        notes.append(f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}")
-    elif result.overgrown:
-        notes.append(
-            "the account is not exact: contributions are so large against their sum that rounding hides what each of "
-            f"them is{remedy}"
-        )
-    elif not result.closes and not result.rounds:
-        notes.append(
-            f"the contributions miss the output by up to {worst:.2g}, which is more than rounding: a part of the model "
-            "is not accounted for; please report the model, and account for a part of it with of="
-        )
-    elif not result.closes:
-        why = "they are far larger than their sum, so rounding remains"
-        if result.by_quadrature:
-            why = "a quadrature expands a recurrent network, so its error and rounding remain"
-        elif coarse and not result.cancellation_notes:
-            why = f"the model computes in {result.coarsest}, whose rounding remains"
-        notes.append(f"the contributions miss the output by up to {worst:.2g}: {why}{remedy}")
-    elif coarse and bool((result.rounding > NOTED * result.movement.abs()).any()):
-        notes.append(
-            f"the model computes in {result.coarsest}: contributions are exact to its rounding, up to "
-            f"{float(result.rounding.max()):.1g}{remedy}"
-        )
-    notes.extend(result.cancellation_notes)
+    notes = [*_remainder_notes(result), *result.cancellation_notes]
     if computed:
         notes.append(
             "the model makes ids or numbers of tokens' ids that cannot be followed to single tokens: what they "
             f"contribute is among the constants: {', '.join(sorted(computed))}"
         )
-    if left:
+    if python_tables:
         notes.append(
-            f"the model makes ids numbers of Python and reads {', '.join(sorted(left))} at such numbers: if these are "
-            "ids, what their rows contribute is among the biases and not at their tokens; index the table with a tensor"
+            f"the model makes ids numbers of Python and reads {', '.join(sorted(python_tables))} at such numbers: if "
+            "these are ids, what their rows contribute is among the biases and not at their tokens; index the table "
+            "with a tensor"
         )
     if behind:
         one = len(behind) == 1
@@ -67,10 +43,40 @@ def notes_of(
             f"{subject} only through factors that are held, so the output is credited to what these factors multiply; "
             f"change {'it' if one else 'them'} and run the model to see the effect"
         )
-    held = {name: value for name, value in result.constants.items() if name not in ("constants", *computed)}
+    held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
     if large := above_movement(held, result.movement):
         notes.append(f"results that are held contribute to the output by themselves: {', '.join(large)}")
     return tuple(notes)
+
+
+def _remainder_notes(result: AccountedOutput) -> tuple[str, ...]:
+    """Say what the account leaves over, or by how much rounding may be off where nothing is."""
+    remedy, coarse, worst = _remedy(result), _is_coarse(result), float(result.remainder.abs().max())
+    if not result.exact:
+        return (f"the expansion {result.expansion} is not exact: what it leaves out is the remainder, {worst:.2g}",)
+    if result.overgrown:
+        return (
+            "the account is not exact: contributions are so large against their sum that rounding hides what each of "
+            f"them is{remedy}",
+        )
+    if not result.closes and not result.rounds:
+        return (
+            f"the contributions miss the output by up to {worst:.2g}, which is more than rounding: a part of the model "
+            "is not accounted for; please report the model, and account for a part of it with of=",
+        )
+    if not result.closes:
+        why = "they are far larger than their sum, so rounding remains"
+        if result.by_quadrature:
+            why = "a quadrature expands a recurrent network, so its error and rounding remain"
+        elif coarse and not result.cancellation_notes:
+            why = f"the model computes in {result.coarsest}, whose rounding remains"
+        return (f"the contributions miss the output by up to {worst:.2g}: {why}{remedy}",)
+    if coarse and bool((result.rounding > NOTED * result.movement.abs()).any()):
+        return (
+            f"the model computes in {result.coarsest}: contributions are exact to its rounding, up to "
+            f"{float(result.rounding.max()):.1g}{remedy}",
+        )
+    return ()
 
 
 def _remedy(result: AccountedOutput) -> str:
