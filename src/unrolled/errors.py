@@ -27,6 +27,7 @@ __all__ = [
     "UnrolledError",
     "UnsupportedOperationError",
     "UsageError",
+    "first_line",
     "kind_of",
     "suggest",
 ]
@@ -40,6 +41,11 @@ def kind_of(value: object) -> str:
     name = type(value).__name__
     spelled = len(name) == 1 or name[:2].isupper() or name.startswith("nd")  # an n-d array
     return f"an {name}" if name[0].upper() in ("AEFHILMNORSX" if spelled else "AEIO") else f"a {name}"
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of another library's error, for an error of one line; its type where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _made_again(kind: type[UnrolledError], message: tuple[Any, ...], known: dict[str, Any]) -> UnrolledError:

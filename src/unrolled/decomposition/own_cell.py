@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from unrolled.cells.base import Cell
 from unrolled.decomposition.nested_tensors import Place, leaves
-from unrolled.decomposition.step_calls import StepCall, real_form
+from unrolled.decomposition.step_calls import MOST_OF_ERROR, StepCall, real_form
+from unrolled.errors import first_line
 
 __all__ = ["OwnCell"]
 
@@ -68,9 +69,9 @@ class OwnCell(Cell):
         except (RuntimeError, NotImplementedError) as error:
             if not torch._C._are_functorch_transforms_active():
                 raise
-            why = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
             raise self.call.refusal(
-                f"torch does not differentiate it, as every expansion but secant and shares does ({why})"
+                "torch does not differentiate it, as every expansion but secant and shares does "
+                f"({first_line(error)[:MOST_OF_ERROR]})"
             ) from error
         return found.reshape(*lead, self.state_size)
 

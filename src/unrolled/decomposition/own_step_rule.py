@@ -18,8 +18,8 @@ from unrolled.decomposition.layer_runs import NetworkCall
 from unrolled.decomposition.nested_tensors import Place, leaves, rebuilt
 from unrolled.decomposition.own_cell import OwnCell
 from unrolled.decomposition.parity import Parity
-from unrolled.decomposition.step_calls import StepCall, is_value, of_one_example, real_form, same_tensor
-from unrolled.errors import RandomOperationError
+from unrolled.decomposition.step_calls import MOST_OF_ERROR, StepCall, is_value, of_one_example, real_form, same_tensor
+from unrolled.errors import RandomOperationError, first_line
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries
 
@@ -227,7 +227,7 @@ def _mixed_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Te
     except RandomOperationError:
         raise
     except Exception as error:  # a step may fail on more rows by any error of its own
-        why = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
+        why = first_line(error)[:MOST_OF_ERROR]
         return f"on a batch of {3 * cell.batch} rows it fails ({why}); write it for (batch, features)"
     if not torch.equal(torch.get_rng_state(), before):
         raise RandomOperationError(

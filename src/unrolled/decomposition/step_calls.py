@@ -18,6 +18,7 @@ from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = [
+    "MOST_OF_ERROR",
     "StepCall",
     "StepForm",
     "is_value",
@@ -27,6 +28,9 @@ __all__ = [
     "same_tensor",
     "steps_as_operations",
 ]
+
+MOST_OF_ERROR = 150
+"""Characters of a step's own error that a refusal repeats."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from unrolled.errors import UnsupportedOperationError
+from unrolled.errors import UnsupportedOperationError, first_line
 
 __all__ = ["failures_refused", "with_factors_as_they_were"]
 
@@ -52,8 +52,8 @@ def failures_refused() -> Iterator[None]:
     try:
         yield
     except NotImplementedError as error:
-        told = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        said = first_line(error).rstrip(".")
         raise UnsupportedOperationError(
-            f"the model runs by itself, but fails where its operations are followed: {told}; compute that step with "
+            f"the model runs by itself, but fails where its operations are followed: {said}; compute that step with "
             "other operations of torch, or explain a part of the model"
         ) from error

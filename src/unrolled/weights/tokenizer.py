@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from unrolled.errors import DataError, FileError, UsageError, kind_of
+from unrolled.errors import DataError, FileError, UsageError, first_line, kind_of
 from unrolled.extras import require_extra
 
 __all__ = ["Tokenizer", "is_tokenizer_file"]
@@ -58,7 +58,7 @@ class Tokenizer:
         try:
             read = importlib.import_module("tokenizers").Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises bare exceptions
-            raise DataError(f"{path} is no tokenizer.json: {str(error).splitlines()[0]}") from error
+            raise DataError(f"{path} is no tokenizer.json: {first_line(error)}") from error
         read.no_truncation()
         read.no_padding()
         return cls(read)
@@ -72,7 +72,7 @@ class Tokenizer:
         try:
             found = self.given.encode(text, add_special_tokens=False)
         except Exception as error:  # bare exceptions here too
-            raise DataError(f"the tokenizer cannot split {text[:40]!r}: {str(error).splitlines()[0]}") from error
+            raise DataError(f"the tokenizer cannot split {text[:40]!r}: {first_line(error)}") from error
         if hasattr(found, "ids"):
             return self._shown(found.tokens), tuple(found.ids)
         numbers = tuple(int(number) for number in found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unrolled.decomposition.nested_tensors import tensors_in
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, first_line
 
 __all__ = [
     "BESIDE_TOKENS",
@@ -37,8 +37,7 @@ def not_followed(error: Exception) -> NoNumbersError:
     """Return the error for a model whose numbers cannot be followed to its network."""
     if isinstance(error, NoNumbersError):
         return error
-    said = (str(error).splitlines() or [type(error).__name__])[0]
-    return NoNumbersError(f"they cannot be followed to the network: {said}")
+    return NoNumbersError(f"they cannot be followed to the network: {first_line(error)}")
 
 
 def refuse_tokens_only(arguments: object) -> None:

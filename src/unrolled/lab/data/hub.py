@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from unrolled.errors import DataError, FileError, UsageError
+from unrolled.errors import DataError, FileError, UsageError, first_line
 from unrolled.extras import require_extra
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.formats import ReadSplit
@@ -137,9 +137,8 @@ def open_hub_dataset(data: str) -> Any:
                 return datasets.load_from_disk(name)
             return datasets.load_dataset(name, configuration or None)
         except Exception as error:  # the library raises errors of many packages
-            said = (str(error).splitlines() or [type(error).__name__])[0]
             hint = "check the folder" if folder.exists() else f"fetch it: unrolled data fetch {data}"
-            raise FileError(f"{data}: cannot be read: {said}; {hint}") from error
+            raise FileError(f"{data}: cannot be read: {first_line(error)}; {hint}") from error
 
 
 def fetch_hub_dataset(data: str) -> dict[str, int]:
@@ -149,8 +148,7 @@ def fetch_hub_dataset(data: str) -> dict[str, int]:
         try:
             found = datasets.load_dataset(name, configuration or None)
         except Exception as error:
-            said = (str(error).splitlines() or [type(error).__name__])[0]
-            raise FileError(f"{data}: cannot be fetched: {said}") from error
+            raise FileError(f"{data}: cannot be fetched: {first_line(error)}") from error
     return {str(split): len(table) for split, table in found.items()}
 
 
