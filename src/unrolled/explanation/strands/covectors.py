@@ -22,6 +22,9 @@ from unrolled.linalg.sweep_back import sweep_back
 
 __all__ = ["Covectors", "find_covectors", "own_start", "weights_of_targets"]
 
+_ROUNDINGS = 64
+"""How many roundings of an initial state may be left where other strands and rows made all of it."""
+
 
 @dataclass(frozen=True)
 class Covectors:
@@ -58,62 +61,96 @@ def weights_of_targets(
 @without_grad_and_autocast()
 def _carry_back(strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | None]], whole: bool) -> Covectors:
     """Carry the gradients of several targets back; all results have an axis of targets in front."""
-    count = len(direct)
-    weights = {strand: strand.states.new_zeros(count, *strand.states.shape) for strand in strands}
-    for target, gradients in enumerate(direct):
-        for strand, gradient in zip(strands, gradients, strict=True):
-            if gradient is not None:
-                weights[strand][target] = gradient
-    within = _Sums(count)  # by the chain
-    above = _Sums(count)  # by the stack
-    through_line = _Sums(count)  # by where the lines of levels above begin
-    beside = _Sums(count, of_starts=True)  # by the chain, past the strand
-    starts: dict[Strand, Tensor] = {}
-    entering: dict[Strand, Tensor] = {}
-    swept: dict[Strand, tuple[Tensor, Tensor]] = {}  # by the stack of both directions
+    passed = _BackwardPass(strands, direct)
     for place in reversed(range(len(strands))):
-        strand = strands[place]
-        earlier = strands[:place]
-        starts_matter = strand.before is not None or strand.start.requires_grad or bool(strand.start.any())
+        passed.take(strands[place], strands[:place], whole)
+    return Covectors(passed.weights, passed.starts, passed.entering)
+
+
+class _BackwardPass:
+    """What is known of the strands while a pass goes over them, the last first.
+
+    Args:
+        strands: In the order of the run.
+        direct: The gradients of each target by the strands' leaves.
+    """
+
+    def __init__(self, strands: Sequence[Strand], direct: Sequence[Sequence[Tensor | None]]) -> None:
+        count = len(direct)
+        self._strands = strands
+        self.weights = {strand: strand.states.new_zeros(count, *strand.states.shape) for strand in strands}
+        for target, gradients in enumerate(direct):
+            for strand, gradient in zip(strands, gradients, strict=True):
+                if gradient is not None:
+                    self.weights[strand][target] = gradient
+        self.starts: dict[Strand, Tensor] = {}
+        self.entering: dict[Strand, Tensor] = {}
+        self._by_chain = _Sums(count)
+        """Of last states, by the next steps of the same chain."""
+        self._past_strand = _Sums(count, of_starts=True)
+        """Of initial states, by the next strand of the chain, past the strand itself."""
+        self._by_levels_above = _Sums(count)
+        self._through_line = _Sums(count)
+        """By where the lines of levels above begin."""
+        self._swept: dict[Strand, tuple[Tensor, Tensor]] = {}
+        """What a stack of both directions gives, for the direction that comes next."""
+
+    def take(self, strand: Strand, earlier: Sequence[Strand], whole: bool) -> None:
+        """Carry the covectors of one strand to all that it reads; ``whole`` also if that is nothing."""
+        reads_start = strand.before is not None or strand.start.requires_grad or bool(strand.start.any())
+        at_inputs: Tensor | None = None
         if strand.stack is not None:
-            if strand not in swept:  # the other direction comes later in the run, and is met first
-                pair = [each for each in strands if each.stack is strand.stack]
-                swept |= dict(zip(pair, _sweep_stack(strand.stack, [weights[each] for each in pair]), strict=True))
-            (of_g, at_start), at_inputs = swept[strand], None
-        elif starts_matter or strand.below or strand.alone is not None or whole:
-            read = within.added_to(weights[strand], strand)
-            of_g, at_start, at_inputs = _sweep(strand.sequence, read, above.get(strand))
+            of_g, at_start = self._sweep_both(strand, strand.stack)
+        elif reads_start or strand.below or strand.alone is not None or whole:
+            read = self._by_chain.added_to(self.weights[strand], strand)
+            of_g, at_start, at_inputs = _sweep(strand.sequence, read, self._by_levels_above.get(strand))
         else:
-            continue
-        entering[strand] = of_g
+            return
+        self.entering[strand] = of_g
         if strand.alone is not None:
-            leaf, g = strand.alone
-            levels = [lower for lower, _ in strand.below]
-            others = [s for s in earlier if s not in levels]
-            for target, of_line in enumerate(through_line.added_to(of_g, strand)):
-                (at_line,) = pull_back(g, [leaf], of_line)
-                if at_line is not None:
-                    _add(weights, target, strand.inputs, others, at_line)
-                    for lower, link in strand.below:
-                        through_line[lower][target] += link.apply_transpose(at_line)
+            self._to_line(strand, strand.alone, earlier, of_g)
         for lower, link in strand.below:
             assert at_inputs is not None
-            above[lower] += link.apply_transpose(at_inputs)
-        if starts_matter:
-            starts[strand] = at_start
-            followed = {s for s, _, _ in strand.continued}
-            apart = [
-                s for s in earlier if (s not in followed if strand.bypass is None else s.chain is not strand.chain)
-            ]
-            for target, each in enumerate(at_start):
-                _add(weights, target, strand.start, apart, each)
-        of_chain = beside.added_to(at_start, strand)
+            self._by_levels_above[lower] += link.apply_transpose(at_inputs)
+        if reads_start:
+            self.starts[strand] = at_start
+            self._to_others_by_start(strand, earlier, at_start)
+        self._to_chain(strand, at_start)
+
+    def _sweep_both(self, strand: Strand, stack: BidirectionalStack) -> tuple[Tensor, Tensor]:
+        """Return the covectors of g and of the initial state; the two directions of a stack are swept together."""
+        if strand not in self._swept:  # the other direction comes later in the run, and is met first
+            pair = [each for each in self._strands if each.stack is stack]
+            self._swept |= dict(zip(pair, _sweep_stack(stack, [self.weights[each] for each in pair]), strict=True))
+        return self._swept[strand]
+
+    def _to_line(self, strand: Strand, alone: tuple[Tensor, Tensor], earlier: Sequence[Strand], of_g: Tensor) -> None:
+        """Carry the covectors of g to where the line of the strand's input begins."""
+        leaf, g = alone
+        levels = [lower for lower, _ in strand.below]
+        others = [s for s in earlier if s not in levels]
+        for target, of_line in enumerate(self._through_line.added_to(of_g, strand)):
+            (at_line,) = pull_back(g, [leaf], of_line)
+            if at_line is not None:
+                _add(self.weights, target, strand.inputs, others, at_line)
+                for lower, link in strand.below:
+                    self._through_line[lower][target] += link.apply_transpose(at_line)
+
+    def _to_others_by_start(self, strand: Strand, earlier: Sequence[Strand], at_start: Tensor) -> None:
+        """Carry the covectors of the initial state to the strands that it reads otherwise than as a chain does."""
+        followed = {s for s, _, _ in strand.continued}
+        apart = [s for s in earlier if (s not in followed if strand.bypass is None else s.chain is not strand.chain)]
+        for target, each in enumerate(at_start):
+            _add(self.weights, target, strand.start, apart, each)
+
+    def _to_chain(self, strand: Strand, at_start: Tensor) -> None:
+        """Carry the covectors of the initial state to the strands that this one continues."""
+        of_chain = self._past_strand.added_to(at_start, strand)
         passed = of_chain if strand.join is None else strand.join.apply_transpose(of_chain)
         for before, theirs, mine in strand.continued:
-            within[before][:, before.lengths[theirs] - 1, theirs] += passed[:, mine]
+            self._by_chain[before][:, before.lengths[theirs] - 1, theirs] += passed[:, mine]
             if strand.bypass is not None:
-                beside[before][:, theirs] += (strand.bypass * of_chain)[:, mine]
-    return Covectors(weights, starts, entering)
+                self._past_strand[before][:, theirs] += (strand.bypass * of_chain)[:, mine]
 
 
 class _Sums(dict[Strand, Tensor]):
@@ -210,5 +247,5 @@ def own_start(strand: Strand, strands: Sequence[Strand], rows: Sequence[Tensor])
         return value
     sources = [*(s.states for s in strands if s is not strand), *rows]
     rest = value - image(strand.start, sources, sources)
-    rounding = 64 * torch.finfo(value.dtype).eps * float(value.abs().max())
+    rounding = _ROUNDINGS * torch.finfo(value.dtype).eps * float(value.abs().max())
     return torch.where(rest.abs() <= rounding, torch.zeros_like(rest), rest)
