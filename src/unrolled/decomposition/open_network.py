@@ -24,6 +24,7 @@ from unrolled.decomposition.parity import PARITY
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import NonFiniteError, ParityError, UsageError
 from unrolled.linalg.available_memory import refuse_too_long
+from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["PRECISION", "OpenedNetwork", "network_outputs", "open_network"]
 
@@ -71,8 +72,7 @@ def _converted(values: Tensor, what: str, dtype: torch.dtype, autocast: bool) ->
 
 
 def _check_finite(values: Tensor, what: str) -> None:
-    # A sum is finite only if all its terms are; if it is not, it may have overflowed.
-    if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
+    if not has_finite_sum(values) and not torch.isfinite(values).all():
         raise NonFiniteError(f"{what} hold NaN or infinity; expected finite numbers")
 
 

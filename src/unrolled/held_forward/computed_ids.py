@@ -10,21 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.operands_read import operands_read
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.python_values import FROM_PYTHON, LISTS_TO_PYTHON, TO_NUMPY
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.token_positions import TokenPositions
 
-__all__ = ["OF_FIRST", "OF_NONE", "ComputedIds", "Made", "numbers_of", "operands_read"]
-
-OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
-"""Operations that read of their second operand what form it has."""
-OF_NONE = frozenset(
-    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new new_zeros new_ones new_empty "
-    "new_full".split()
-)
-"""Operations that read no number of their operands."""
+__all__ = ["ComputedIds", "Made", "numbers_of"]
 
 
 @dataclass(frozen=True)
@@ -121,15 +114,6 @@ class ComputedIds:
         self._made[result] = made
         if not made.of_masks:
             self.positions.several[result] = True
-
-
-def operands_read(operation: Operation, given: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Return the operands that a result is made of, not those whose form it has."""
-    if operation.name in OF_NONE:
-        return []
-    if operation.name == "new_tensor":
-        return given[1:]
-    return given[:1] if operation.name in OF_FIRST else given
 
 
 def _is_of_numpy(value: Tensor) -> bool:

@@ -22,8 +22,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.computed_ids import operands_read
 from unrolled.held_forward.operands import carries, operands
+from unrolled.held_forward.operands_read import operands_read
 from unrolled.held_forward.operation_mode import OperationMode
 from unrolled.held_forward.operation_names import Operation, name_of
 from unrolled.held_forward.other_threads import note_made, refused_from_other_threads, was_made

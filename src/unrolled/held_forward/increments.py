@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -51,6 +51,7 @@ class IncrementCall(OperationCall):
         return self.run(*self.mode.at(0, self.args)), self.run(*self.mode.at(1, self.args))
 
 
+T = TypeVar("T")
 IncrementRule = Callable[[IncrementCall], Any]
 RULES: dict[str, IncrementRule] = {}
 
@@ -197,7 +198,7 @@ class Increments(OperationMode):
                 known[changed] = known[result]
         return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
 
-    def of_numbers(self, result: Any) -> Any:
+    def of_numbers(self, result: T) -> T:
         """Remember tensors that are made of numbers, or are held."""
         for each in operands([result]):
             self.numbers[each] = True

@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.powers_of_two import base_of, exponents_of, numbers_told
 from unrolled.held_forward.rows import Row
+from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["LinearOutput"]
 
@@ -190,7 +191,7 @@ class LinearOutput:
         if len(axes) != 1:
             return None
         repeated = [axis for axis, stride in enumerate(leaf.stride()) if stride == 0 and axis != axes[0]]
-        if not repeated or not bool(torch.isfinite(leaf.sum())):
+        if not repeated or not has_finite_sum(leaf):
             return _entries(self.contributions(place), axes[0])
         # of a repeated value the gradients are summed first
         return _entries(gradient.sum(dim=repeated, keepdim=True) * without_repeats(leaf), axes[0])
@@ -221,5 +222,4 @@ def _entries(contributions: Tensor, axis: int) -> Tensor:
 def _product(gradient: Tensor, leaf: Tensor) -> Tensor:
     """Multiply; what is not used contributes nothing, though it be infinite (a masked score)."""
     product = gradient * leaf.detach()
-    # a sum is finite only if all its terms are
-    return product if bool(torch.isfinite(product.sum())) else product.masked_fill_(gradient == 0, 0.0)
+    return product if has_finite_sum(product) else product.masked_fill_(gradient == 0, 0.0)

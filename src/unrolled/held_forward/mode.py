@@ -13,7 +13,6 @@ from torch.overrides import resolve_name
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.bias_alone import BiasAlone
 from unrolled.held_forward.coarsest_type import with_type_of_value
-from unrolled.held_forward.computed_ids import OF_FIRST, operands_read
 from unrolled.held_forward.gates import Gates
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.handed_over import MeetsOtherThreads
@@ -22,6 +21,7 @@ from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.numbers_as_ids import TO_INTEGERS
 from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
+from unrolled.held_forward.operands_read import OF_FIRST, operands_read
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.other_threads import refused_from_other_threads

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unrolled.held_forward.operation_names import Operation
 
-__all__ = ["OperationCall"]
+__all__ = ["OperationCall", "axes_of"]
 
 
 _WHEREVER: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
@@ -59,3 +59,10 @@ class OperationCall:
     def run(self, *args: Any) -> Any:
         """Compute the operation on these arguments, its keyword arguments unchanged."""
         return self.function(*args, **self.kwargs)
+
+
+def axes_of(dim: Any, count: int) -> tuple[int, ...]:
+    """Return the axes that an argument ``dim`` of a tensor of ``count`` axes names: one, several, or None for all."""
+    if dim is None:
+        return tuple(range(count))
+    return (dim,) if isinstance(dim, int) else tuple(dim)

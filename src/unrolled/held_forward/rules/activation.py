@@ -12,6 +12,8 @@ from torch import Tensor
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries, detached
+from unrolled.held_forward.operation_call import axes_of
+from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["ELEMENTWISE", "from_zero"]
 
@@ -19,7 +21,7 @@ __all__ = ["ELEMENTWISE", "from_zero"]
 def from_zero(call: HeldCall, x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     """Give φ(x) - φ(0), linear in x, and φ(0); where x is infinite, as a mask makes it, φ(x) - φ(0) is a constant."""
     held = x.detach()
-    if not bool(torch.isfinite(held.sum())):  # a sum is finite only if all its terms are
+    if not has_finite_sum(held):
         lost = ~torch.isfinite(held)
         risen, at_zero = _from_zero(x.masked_fill(lost, 0.0), function)
         rise = (function(held.clone()) - at_zero).masked_fill(~lost, 0.0)
@@ -118,6 +120,4 @@ def _reduced(call: HeldCall, count: int, value: Tensor) -> tuple[int, ...] | Non
     given = call.named("input", *(() if call.name == "frobenius_norm" else ("p",)), "dim").get("dim")
     if call.name == "norm_except_dim":
         return tuple(axis for axis in range(count) if axis != (given or 0))
-    if given is None:
-        return tuple(range(count)) if value.dim() else None
-    return (given,) if isinstance(given, int) else tuple(given)
+    return None if given is None and not value.dim() else axes_of(given, count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.moves import JOINS
 from unrolled.held_forward.operands import carries, of_kind, operands
+from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.results_in_place import parts_refused
 from unrolled.held_forward.written_positions import WRITES
 
@@ -120,18 +121,18 @@ def pad_sequence(call: HeldCall) -> Tensor:
     return call.gates.keep_chosen(result, (*sequences, padding or 0.0), lambda parts: padded(parts[:-1], parts[-1]))
 
 
-def where_operands(function: Callable[..., Any], bind: Callable[..., list[Any]]) -> list[Any]:
+def where_operands(call: OperationCall) -> list[Any]:
     """Give condition, a and b of ``torch.where(condition, a, b)`` or of ``a.where(condition, b)``."""
-    if function is Tensor.where:
-        a, condition, b = bind("input", "condition", "other")
+    if call.function is Tensor.where:
+        a, condition, b = call.bind("input", "condition", "other")
         return [condition, a, b]
-    return bind("condition", "input", "other")
+    return call.bind("condition", "input", "other")
 
 
 @rule("where")
 def where(call: HeldCall) -> Tensor:
     """Choose between two operands; the choice is held."""
-    condition, a, b = where_operands(call.function, call.bind)
+    condition, a, b = where_operands(call)
     like, held = a if carries(a) else b, condition.detach()
     result = torch.where(held, with_rows(call, a, like), with_rows(call, b, like))
     return call.gates.keep_chosen(result, (a, b), lambda parts: torch.where(held, parts[0], parts[1]))

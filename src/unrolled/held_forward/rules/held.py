@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.computed_ids import OF_NONE
 from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import detached, for_each_tensor
+from unrolled.held_forward.operands_read import OF_NONE
+from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.python_values import TAKES_OUT, taken_out_error
 
-__all__: list[str] = []
+__all__ = ["clamp_operands"]
 
 
 @rule(*MULTIPLIERS)
@@ -157,14 +158,19 @@ def quantile(call: HeldCall) -> Tensor:
     return low + weight * (high - low)
 
 
+def clamp_operands(call: OperationCall) -> tuple[Any, Any, Any]:
+    """Give x, its lower bound and its upper one; None for a bound that is left out."""
+    names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(call.name, ("input", "min", "max"))
+    given = dict(zip(names, call.bind(*names), strict=True))
+    return given["input"], given.get("min"), given.get("max")
+
+
 @rule("clamp", "clamp_min", "clamp_max")
 def clamp(call: HeldCall) -> Tensor:
     """Keep what lies between the bounds; a bound that is reached is a constant, or carries value itself."""
-    x = call.args[0]
-    names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(call.name, ("input", "min", "max"))
-    bounds = dict(zip(names[1:], call.bind(*names)[1:], strict=True))
-    if any(isinstance(each, Tensor) for each in bounds.values()):
-        return _between(call, x, bounds.get("min"), bounds.get("max"))
+    x, low, high = clamp_operands(call)
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        return _between(call, x, low, high)
     value = call.held()
     inside = value == x.detach()
     reached = torch.where(inside, torch.zeros_like(value), value)

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operation_call import axes_of
 from unrolled.held_forward.rules.additive import where_operands
+from unrolled.held_forward.rules.held import clamp_operands
 from unrolled.held_forward.rules.increment import activation
 
 __all__: list[str] = []
@@ -20,7 +22,7 @@ def comparison(call: IncrementCall) -> Tensor:
     """Answer by the end; where the state changes the answer, it is the number 0 or 1, which jumps with a - b."""
     base, end = call.at_both()
     if torch.equal(base, end):
-        return _told(call, end)
+        return call.mode.of_numbers(end)
     a, b = call.args
     with call.mode:
         apart = (a - b).expand(end.shape)
@@ -41,13 +43,7 @@ def answer(call: IncrementCall) -> Tensor:
     base, end = call.at_both()
     if not torch.equal(base, end):
         raise UnsupportedOperationError(f"the state changes what {call.name} answers")
-    return _told(call, end)
-
-
-def _told(call: IncrementCall, answer: Tensor) -> Tensor:
-    """Remember an answer that the state does not change."""
-    told: Tensor = call.mode.of_numbers(answer)
-    return told
+    return call.mode.of_numbers(end)
 
 
 @increment_rule("floor", "ceil", "round", "trunc", "sign")
@@ -106,7 +102,7 @@ def joined_answers(call: IncrementCall) -> Tensor:
 def selected(call: IncrementCall) -> Tensor:
     """Select among increments; a constant that is selected has none. A choice that moves is a factor of a - b."""
     if call.name == "where":
-        condition, a, b = where_operands(call.function, call.bind)
+        condition, a, b = where_operands(call)
     else:
         b, condition, a = call.bind("input", "mask", "value")
     if call.moves(condition):
@@ -149,7 +145,7 @@ def extreme(call: IncrementCall) -> Any:
             block = part[0] * a + part[1] * second
         return call.mode.follow(block.clone(), *call.at_both())
     dim, keep = call.bind("input", "dim", "keepdim")[1:]
-    dims = tuple(range(a.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = axes_of(dim, a.dim())
     base, end = call.mode.point(a)
     parts = _of_largest(call.mode.line_start(base, end), end, dims, 1 if "max" in call.name else -1)
     block = (a * parts).sum(dims, keepdim=bool(keep))
@@ -166,15 +162,11 @@ def extreme(call: IncrementCall) -> Any:
 @increment_rule("clamp", "clamp_min", "clamp_max")
 def clamp(call: IncrementCall) -> Any:
     """Leave what is not bounded as it is; bounds that move are the other operand of a maximum and of a minimum."""
-    names = {"clamp_min": ("input", "min"), "clamp_max": ("input", "max")}.get(call.name, ("input", "min", "max"))
-    x, *_ = given = call.bind(*names)
-    bounds = dict(zip(names[1:], given[1:], strict=True))
-    if any(isinstance(each, Tensor) for each in bounds.values()):
-        with call.mode:
-            for which, choose in (("min", torch.maximum), ("max", torch.minimum)):
-                if (bound := bounds.get(which)) is not None:  # torch takes no number beside a tensor
-                    x = choose(x, bound)
-        return x
+    x, low, high = clamp_operands(call)
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        with call.mode:  # torch takes no number beside a tensor
+            x = x if low is None else torch.maximum(x, low)
+            return x if high is None else torch.minimum(x, high)
     base, end = call.mode.point(x)
     if all(torch.equal(call.run(each, *call.args[1:]), each) for each in (base, end)):
         return call.mode.keep_gate(call.mode.follow(x.clone(), base, end), (x,), torch.clone)

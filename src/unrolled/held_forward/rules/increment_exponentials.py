@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operation_call import axes_of
 from unrolled.held_forward.rules.increment import activation
 
 __all__: list[str] = []
@@ -51,7 +52,7 @@ def log_softmax(call: IncrementCall) -> Tensor:
 def logsumexp(call: IncrementCall) -> Tensor:
     """Add the logarithm of the sum of the exponentials to the mean, axis by axis."""
     z, dim, keep = call.bind("input", "dim", "keepdim")
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = axes_of(dim, z.dim())
     for each in dims:
         mean, exponentials, _ = _exponentials(call, z, each)
         with call.mode:

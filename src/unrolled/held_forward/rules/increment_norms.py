@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operation_call import axes_of
 
 __all__: list[str] = []
 
@@ -19,7 +20,7 @@ def norm(call: IncrementCall) -> Tensor:
     given = call.named("input", *() if call.name == "frobenius_norm" else ("p",), "dim", "keepdim")
     x = call.args[0]
     order, dim, keep = given.get("p", given.get("ord")), given.get("dim"), bool(given.get("keepdim"))
-    dims = tuple(range(x.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = axes_of(dim, x.dim())
     if order in (None, "fro"):
         order = 2
     elif isinstance(order, str) or order == 0 or (call.name == "linalg_norm" and len(dims) > 1):
@@ -54,7 +55,7 @@ def deviation(call: IncrementCall) -> Any:
     x, dim, unbiased, correction, keep = call.bind("input", "dim", "unbiased", "correction", "keepdim")
     if isinstance(dim, bool):  # var(unbiased)
         dim, unbiased = None, dim
-    dims = tuple(range(x.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = axes_of(dim, x.dim())
     less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
     with call.mode:
         mean = x.mean(dims, keepdim=True)

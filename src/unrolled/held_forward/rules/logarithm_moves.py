@@ -41,7 +41,7 @@ def join(call: LogarithmCall) -> Any:
 @beside("where")
 def where(call: LogarithmCall) -> Any:
     """Choose between values."""
-    condition, *given = where_operands(call.function, call.bind)
+    condition, *given = where_operands(call)
     like = next((each for each in given if call.of(each) is not None), None)
     if like is None:
         return call.plain()

@@ -20,6 +20,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries, detached, is_parameter, operands
+from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["finite_only", "shared"]
 
@@ -62,7 +63,7 @@ def finite_only(
     """
     result = product(*factors)
     told = result.detach()
-    if bool(torch.isfinite(told.sum())):  # a sum is finite only if all its terms are
+    if has_finite_sum(told):
         return result
     lost = ~torch.isfinite(told)
     if not bool(lost.any()):

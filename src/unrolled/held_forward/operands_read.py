@@ -1,0 +1,28 @@
+"""Which operands of an operation its result is made of: of others the form is read, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from unrolled.held_forward.operation_names import Operation
+
+__all__ = ["OF_FIRST", "OF_NONE", "operands_read"]
+
+OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
+"""Operations that read of their second operand what form it has."""
+OF_NONE = frozenset(
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like new new_zeros new_ones new_empty "
+    "new_full".split()
+)
+"""Operations that read no number of their operands."""
+
+
+def operands_read(operation: Operation, given: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the operands that a result is made of, not those whose form it has."""
+    if operation.name in OF_NONE:
+        return []
+    if operation.name == "new_tensor":
+        return given[1:]
+    return given[:1] if operation.name in OF_FIRST else given
