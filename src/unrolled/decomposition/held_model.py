@@ -32,6 +32,9 @@ from unrolled.linalg.structured import pick, used_products
 
 __all__ = ["HeldModel"]
 
+_ROUNDINGS = 100
+"""Up to so many roundings of g, what it has beyond f(u⁰, 0) is rounding and nobody's."""
+
 
 class HeldModel(HeldForward):
     """A held forward that knows recurrent networks.
@@ -136,7 +139,7 @@ class HeldModel(HeldForward):
     def _credited(self, found: Tensor, base: Tensor, alone: Tensor) -> Tensor:
         """Add what g has beyond what was found; it is credited to u⁰."""
         rest = base - found.detach()
-        if float(rest.abs().max()) <= 100 * torch.finfo(rest.dtype).eps * max(1.0, float(base.abs().max())):
+        if float(rest.abs().max()) <= _ROUNDINGS * torch.finfo(rest.dtype).eps * max(1.0, float(base.abs().max())):
             return found
         size = alone.detach().square().sum(dim=-1, keepdim=True)
         share = (alone * alone.detach()).sum(dim=-1, keepdim=True) / torch.where(size > 0, size, torch.ones_like(size))

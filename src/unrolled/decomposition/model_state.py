@@ -145,7 +145,7 @@ def _is_same(space: Any, before: Any) -> bool:
 
 
 def _restore(space: Any, before: Any, kept: tuple[str, ...]) -> None:
-    """Give a container the entries that it had, if it has others now."""
+    """Give a container that has other entries now those that it had."""
     if isinstance(space, dict):
         wanted = before | {name: space[name] for name in kept if name in space}
         # not cleared first: another thread may be reading a module's attributes
@@ -161,6 +161,6 @@ def _restore(space: Any, before: Any, kept: tuple[str, ...]) -> None:
         if space != before:
             space.clear()
             space.update(before)
-    elif len(space) != len(before) or any(a is not b for a, b in zip(space, before, strict=True)):
+    else:
         space.clear()
         space.extend(before)

@@ -29,6 +29,8 @@ __all__ = ["DEEP_ORDER", "score_spans", "span_bands"]
 
 DEEP_ORDER = 6
 """Length of the longest spans that are told apart if nobody asks for another: the cost grows faster than the length."""
+_ROUNDINGS = 8
+"""How many roundings covectors may be off multiples of one."""
 
 
 @without_grad_and_autocast()
@@ -135,7 +137,7 @@ class _Readout:
         size = (score * score).sum(dim=-1)
         shares = torch.where(size > 0, (weights * score).sum(dim=-1) / size, 0.0)
         off = (weights - shares[..., None] * score).abs()
-        same = off.amax(dim=-1) <= 8 * torch.finfo(weights.dtype).eps * weights.abs().amax(dim=-1)
+        same = off.amax(dim=-1) <= _ROUNDINGS * torch.finfo(weights.dtype).eps * weights.abs().amax(dim=-1)
         return cls(score, weights, shares if bool(same.all()) else None)
 
     def at(self, time: int) -> Tensor:

@@ -36,7 +36,9 @@ OF_ONE_ENTRY = (
 
 
 _HIGHEST = 16
-"""The highest power of a gate that is one."""
+"""The highest power of a gate that is one: each takes a product more, and a higher one is a content."""
+_ROUNDINGS = 8
+"""How many roundings a tensor may be off the sum of its two parts."""
 _AT_ZERO = ("constant", "held")
 """The origins of what belongs to γ₀ where it is added to a gate: numbers of the code, and results that are held."""
 
@@ -227,4 +229,4 @@ def _is_sum(value: Tensor, gate: Gate) -> bool:
     if value.shape != gate.risen.shape:
         return False
     size = max(float(each.abs().max()) for each in (value, *parts)) if value.numel() else 0.0
-    return bool(((parts[0] + parts[1] - value).abs() <= 8 * torch.finfo(value.dtype).eps * size).all())
+    return bool(((parts[0] + parts[1] - value).abs() <= _ROUNDINGS * torch.finfo(value.dtype).eps * size).all())

@@ -134,8 +134,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
         options, operation = dict(kwargs), name_of(func)
         if operation.name == "_set_grad_enabled":
             return None  # torch.no_grad inside a model does not stop value
-        asks = operation.name in ("requires_grad", "set requires_grad")
-        if asks and (is_parameter(args[0]) or carries(args[0])):
+        if operation.name in _FLAGS and (is_parameter(args[0]) or carries(args[0])):
             return args[0]  # what carries value is not the model's to say
         if operation.name.startswith("get "):
             return func(*args)  # what a tensor is: its shape, its type
@@ -151,6 +150,12 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
             args, options = self.vectors.with_numbers(operation, args, options, kind)
         refuse_inference_mode(operation)
+        return self._with_value(func, operation, args, options, valued)
+
+    def _with_value(
+        self, func: Function, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], valued: list[Tensor]
+    ) -> Any:
+        """Meet an operation on what carries value, or that makes value: by its rule, else by those that it runs."""
         found, body = RULES.get(operation.name), python_body(func)
         numbers = self.vectors.numbers
         unknown = operation.name in READ_BY_PYTHON or (found is None and body is None)
@@ -290,6 +295,8 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
         return result
 
 
+_FLAGS = frozenset({"requires_grad", "set requires_grad"})
+"""Operations by which a model says what autograd follows."""
 OPENED = frozenset(
     "embedding embedding_bag batch_norm instance_norm mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
     "binary_cross_entropy_with_logits kl_div margin_ranking_loss hinge_embedding_loss cosine_embedding_loss "

@@ -16,6 +16,9 @@ from torch import Tensor
 
 __all__ = ["DenseMap", "PositionMap", "SelectionMap", "image", "position_map", "pull_back", "random_like", "readers"]
 
+_ROUNDINGS = 8
+"""How many roundings a map may be off the recorded one that it is read from."""
+
 
 def pull_back(result: Tensor, sources: Sequence[Tensor], covector: Tensor) -> list[Tensor | None]:
     """Compute Jᵀc for each source; None for one that the result does not depend on."""
@@ -175,7 +178,7 @@ def _selection(result: Tensor, size: int, back: Callable[[Tensor], Tensor]) -> S
     found = SelectionMap(index, weight, size)
     probe = random_like(result)
     gap = (found.apply_transpose(probe) - back(probe)).abs().max()
-    limit = 8 * torch.finfo(result.dtype).eps * float(probe.abs().max()) * max(1.0, float(weight.abs().max()))
+    limit = _ROUNDINGS * torch.finfo(result.dtype).eps * float(probe.abs().max()) * max(1.0, float(weight.abs().max()))
     return found if float(gap) <= limit else None
 
 

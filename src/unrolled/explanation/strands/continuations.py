@@ -23,6 +23,8 @@ from unrolled.held_forward.recorded_maps import PositionMap, SelectionMap, image
 
 __all__ = ["Continuation", "find_continuation"]
 
+_ROUNDINGS = 1000
+"""How many roundings the factor of a mixture may be off, which is a quotient of sums over all states of a chain."""
 Followed = tuple[tuple[Strand, Tensor, Tensor], ...]
 
 
@@ -150,7 +152,7 @@ def _bypass(start: Tensor, chain: Sequence[Strand], continued: Followed) -> Tens
         for strand, theirs, _ in continued:
             values[chain.index(strand)][strand.lengths[theirs] - 1, theirs] = 0.0
         after = image(start, [each.states for each in chain], values)
-        rounding = 1e3 * torch.finfo(start.dtype).eps
+        rounding = _ROUNDINGS * torch.finfo(start.dtype).eps
         if ratio is None:
             ratio = torch.where(before != 0, after / torch.where(before != 0, before, 1.0), 0.0)
             whole = ratio.round()
