@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.cells.batch_layout import reversal
+from unrolled.cells.batch_layout import Layout, reversal
 from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.bands import by_entered, put_terms
 from unrolled.decomposition.composed_sequence import ComposedSequence
@@ -93,18 +93,13 @@ def score_each(
         readouts: For each readout and each direction w_t in token order, shape (time, batch, state).
         longest: Length of the longest n-gram to score; None for no limit. By token all are counted.
     """
-    lengths = opened.lengths
+    lengths, inside, count = opened.lengths, opened.layout.inside, len(readouts)
     time, batch = opened.outputs[0].shape[:2]
     if longest is not None and longest >= time:
         longest = None
-    inside = opened.layout.inside
-    count = len(readouts)
     held = time if longest is None else longest
-    scores = torch.zeros(count, batch, len(sequences), time, held, dtype=torch.float64, device=lengths.device)
-    contributions = torch.zeros_like(scores)
-    tokens = scores.new_zeros(count, batch, time)
-    initial = scores.new_zeros(count, batch)
-    residual = scores.new_zeros(batch)
+    totals = _Totals.empty((count, batch, len(sequences), time, held), lengths.device)
+    residual = totals.initial.new_zeros(batch)
     for d, members in enumerate(sequences):
         given = torch.stack([weights[d] for weights in readouts], dim=1)  # (time, readouts, batch, state)
         weight = torch.where(inside[:, None, :, None], given, torch.zeros_like(given))
@@ -113,33 +108,74 @@ def score_each(
         share = 1 / len(members)
         for sequence in members:
             if longest is None:
-                total = torch.zeros_like(sequence.g)
-                for block, of_score, of_weight in scored_blocks(sequence, weight, None):
-                    t = block.time
-                    put_terms(scores[:, :, d], t, share * of_score)
-                    put_terms(contributions[:, :, d], t, share * of_weight)
-                    initial += share * (weight[t] * block.initial).sum(dim=-1).double()
-                    total[t] = block.terms.sum(dim=0) + block.initial
+                total = totals.add_all(d, sequence, weight, share)
             else:
-                total = running_sum(sequence)
-                entering, of_start = adjoint_sweep(sequence, weight)  # (time, readouts, batch), (readouts, batch)
-                entering = opened.layout.turn(entering[..., None], d)[..., 0]
-                tokens += share * entering.permute(1, 2, 0).double()
-                initial += share * of_start.double()
-                for length, of_score, of_weight in scored_lengths(sequence, weight, longest):
-                    scores[:, :, d, length - 1 :, length - 1] += share * of_score
-                    contributions[:, :, d, length - 1 :, length - 1] += share * of_weight
+                total = totals.add_up_to(longest, d, sequence, weight, share, opened.layout)
             error += share * (total[..., sequence.hidden] - own)
         relative = relative_error(error, own)
         residual = torch.maximum(residual, torch.where(inside, relative, 0.0).amax(dim=0).double())
-    for band in (scores, contributions):
+    for band in (totals.scores, totals.contributions):
         _to_token_order(band, lengths)
         band.mul_(inside.T[:, None, :, None])
-    tokens = torch.where(inside.T, by_entered(contributions) if longest is None else tokens, 0.0)
+    tokens = torch.where(inside.T, by_entered(totals.contributions) if longest is None else totals.tokens, 0.0)
     return [
-        NGramScores(scores[k].cpu(), contributions[k].cpu(), tokens[k].cpu(), initial[k].cpu(), residual.cpu(), longest)
+        NGramScores(
+            totals.scores[k].cpu(),
+            totals.contributions[k].cpu(),
+            tokens[k].cpu(),
+            totals.initial[k].cpu(),
+            residual.cpu(),
+            longest,
+        )
         for k in range(count)
     ]
+
+
+@dataclass(frozen=True)
+class _Totals:
+    """What the members of an expansion add up to, with readouts in front, in the order in which directions read."""
+
+    scores: Tensor
+    """Bands, shape (readouts, batch, directions, time, longest)."""
+    contributions: Tensor
+    """The same shape."""
+    tokens: Tensor
+    """In token order, shape (readouts, batch, time); zero where the bands tell."""
+    initial: Tensor
+    """Shape (readouts, batch)."""
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int, int, int, int], device: torch.device) -> _Totals:
+        """Begin at zero, with bands of a shape."""
+        count, batch, _, time, _ = shape
+        scores = torch.zeros(shape, dtype=torch.float64, device=device)
+        return cls(
+            scores, torch.zeros_like(scores), scores.new_zeros(count, batch, time), scores.new_zeros(count, batch)
+        )
+
+    def add_all(self, d: int, sequence: AffineSequence, weight: Tensor, share: float) -> Tensor:
+        """Add the n-grams of all lengths of one direction; return the sum of all terms at every step."""
+        total = torch.zeros_like(sequence.g)
+        for block, of_score, of_weight in scored_blocks(sequence, weight, None):
+            t = block.time
+            put_terms(self.scores[:, :, d], t, share * of_score)
+            put_terms(self.contributions[:, :, d], t, share * of_weight)
+            self.initial.add_(share * (weight[t] * block.initial).sum(dim=-1).double())
+            total[t] = block.terms.sum(dim=0) + block.initial
+        return total
+
+    def add_up_to(
+        self, longest: int, d: int, sequence: AffineSequence, weight: Tensor, share: float, layout: Layout
+    ) -> Tensor:
+        """Add the n-grams up to a length, and all by token; return the sum of all terms at every step."""
+        entering, of_start = adjoint_sweep(sequence, weight)  # (time, readouts, batch), (readouts, batch)
+        entering = layout.turn(entering[..., None], d)[..., 0]
+        self.tokens.add_(share * entering.permute(1, 2, 0).double())
+        self.initial.add_(share * of_start.double())
+        for length, of_score, of_weight in scored_lengths(sequence, weight, longest):
+            self.scores[:, :, d, length - 1 :, length - 1] += share * of_score
+            self.contributions[:, :, d, length - 1 :, length - 1] += share * of_weight
+        return running_sum(sequence)
 
 
 def _to_token_order(band: Tensor, lengths: Tensor) -> None:
