@@ -87,39 +87,64 @@ def _cell(name: str, weights: Mapping[str, Tensor | None]) -> Cell:
 def fused_network(call: HeldCall) -> tuple[Tensor, ...]:
     """Run torch's fused kernels as layers of cells."""
     packed = isinstance(call.args[1], Tensor) and call.args[1].dtype == torch.int64
-    name = call.name
-    if packed:
-        data, sizes, state, weights, biases, layers, share, training, both = call.args
-        inputs, lengths = torch._VF._pad_packed_sequence(_model(call).opened(data), sizes, False, 0.0, len(sizes))
-        layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes))
-    else:
-        inputs, state, weights, biases, layers, share, training, both, batch_first = call.args
-        inputs = _model(call).opened(inputs)
-        if batch_first:
-            inputs = call.rows.move(inputs, lambda each: each.transpose(0, 1).contiguous())
-        lengths = torch.full((inputs.shape[1],), inputs.shape[0], device="cpu")
-        layout = Layout(lengths, inputs.shape[0])
+    return _packed_network(call) if packed else _padded_network(call)
+
+
+def _packed_network(call: HeldCall) -> tuple[Tensor, ...]:
+    """Run a kernel that reads a packed batch: its vectors, and how many sequences each step has."""
+    mode, (data, sizes, *given) = _model(call), call.args
+
+    def padded(values: Tensor) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = torch._VF._pad_packed_sequence(values, sizes, False, 0.0, len(sizes))
+        return found
+
+    inputs, lengths = padded(mode.opened(data))
+    layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes))
+    cells, initial = _layers(call, given)
+    own: Tensor | None = None
+    if mode.recorded is not None:
+        known = mode.recorded.outputs(torch.Size((len(data), _features(cells))), transposed=False)
+        own = None if known is None else padded(known)[0]
+    outputs, states = _run_kernel(call, NetworkCall(cells, inputs, layout, initial, own))
+    return torch.cat([outputs[t, :count] for t, count in enumerate(sizes.tolist())]), *states
+
+
+def _padded_network(call: HeldCall) -> tuple[Tensor, ...]:
+    """Run a kernel that reads a batch of sequences of one length."""
+    mode, (inputs, *given, batch_first) = _model(call), call.args
+    inputs = mode.opened(inputs)
+    if batch_first:
+        inputs = call.rows.move(inputs, lambda each: each.transpose(0, 1).contiguous())
+    layout = Layout(torch.full((inputs.shape[1],), inputs.shape[0], device="cpu"), inputs.shape[0])
+    cells, initial = _layers(call, given)
+    own: Tensor | None = None
+    if mode.recorded is not None:
+        own = mode.recorded.outputs(torch.Size((*inputs.shape[:2], _features(cells))), transposed=batch_first)
+    outputs, states = _run_kernel(call, NetworkCall(cells, inputs, layout, initial, own))
+    return outputs.transpose(0, 1) if batch_first else outputs, *states
+
+
+def _layers(call: HeldCall, given: Sequence[Any]) -> tuple[list[list[Cell]], list[Tensor | None]]:
+    """Build the cells of a kernel from the arguments that follow what it reads, and give their initial states."""
+    state, weights, biases, layers, share, training, both = given
     if training and share and layers > 1:
         raise UnsupportedOperationError("dropout between the layers of the network is on; put the model in eval mode")
     _note_computed_weights(call, weights)
-    cells = _cells(name, weights, biases, layers, 2 if both else 1)
-    given = tuple(state) if isinstance(state, tuple | list) else state
-    initial = flat_states(_with_rows(call, given), layers * (2 if both else 1))
-    size, mode, own = cells[0][0].output_size, _model(call), None
-    if mode.recorded is not None:
-        features = size * len(cells[0])
-        lead = (len(data),) if packed else (*inputs.shape[:2],)
-        own = mode.recorded.outputs(torch.Size((*lead, features)), transposed=not packed and batch_first)
-        if packed and own is not None:
-            own = torch._VF._pad_packed_sequence(own, sizes, False, 0.0, len(sizes))[0]
-    outputs, finals = mode.run_network(NetworkCall(cells, inputs, layout, initial, own))
-    last = torch.stack(finals)
-    states = (last[..., -size:], last[..., :-size]) if name == "lstm" else (last,)
-    if packed:
-        outputs = torch.cat([outputs[t, :count] for t, count in enumerate(sizes.tolist())])
-    elif batch_first:
-        outputs = outputs.transpose(0, 1)
-    return outputs, *states
+    ways = 2 if both else 1
+    initial = flat_states(_with_rows(call, tuple(state) if isinstance(state, list) else state), layers * ways)
+    return _cells(call.name, weights, biases, layers, ways), initial
+
+
+def _features(cells: Sequence[Sequence[Cell]]) -> int:
+    """Count the numbers that a network returns at a step, of both directions."""
+    return cells[0][0].output_size * len(cells[0])
+
+
+def _run_kernel(call: HeldCall, network: NetworkCall) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return the outputs of a kernel, shape (time, batch, features), and its final states: h, or h and c."""
+    outputs, finals = _model(call).run_network(network)
+    last, size = torch.stack(finals), network.cells[0][0].output_size
+    return outputs, (last[..., -size:], last[..., :-size]) if call.name == "lstm" else (last,)
 
 
 @rule(*FUSED_CELLS)
