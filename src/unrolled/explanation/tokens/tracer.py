@@ -32,10 +32,15 @@ class TokenSource:
     leaf: Tensor
     """Shape (*rows, features)."""
     ids: Tensor | None
+    """The ids that were looked up, shape (*rows,); None for an argument of vectors."""
     places: Tensor
+    """The flat index of each in the argument, the same shape; -1 for what is no argument's."""
     argument: Tensor
+    """The ids of the argument; empty if they are of none, and of vectors whether each holds numbers other than zero."""
     padding: int = 0
+    """The id of padding."""
     vectors: int = -1
+    """Numbers the arguments of vectors; -1 for a lookup."""
     table: int = -1
     """Names the table of a lookup."""
 
