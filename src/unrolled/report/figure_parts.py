@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,11 @@ from unrolled.report.formatting import clip, minus, signed, visible
 from unrolled.report.page_view import ledger_parts, sum_of_ngrams, unit_before
 
 if TYPE_CHECKING:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
     from matplotlib.figure import Figure
 
-__all__ = ["INK", "SOFT", "checked_limit", "write_heading", "write_lines"]
+__all__ = ["INK", "SOFT", "checked_limit", "draw_scale", "write_heading", "write_lines"]
 
 INK, SOFT = "#1b1d21", "#63676f"
 
@@ -29,6 +31,22 @@ def checked_limit(limit: float | None) -> float | None:
     if given is not None and not (isinstance(given, Real) and float(given) > 0):
         raise UsageError(f"colour limit is {limit!r}; expected a number above 0")
     return limit
+
+
+def draw_scale(
+    figure: Figure,
+    place: tuple[float, float, float, float],
+    mappable: ScalarMappable,
+    marks: Sequence[float],
+    name: str,
+) -> Colorbar:
+    """Draw the colour scale of a figure at a place of it, with numbers at these marks, and return it."""
+    bar = figure.colorbar(mappable, cax=figure.add_axes(place))
+    bar.set_ticks(list(marks), labels=[minus(f"{mark:+g}") if mark else "0" for mark in marks])
+    bar.ax.tick_params(labelsize=8, length=2, color=SOFT, labelcolor=INK)
+    bar.ax.spines["outline"].set_visible(False)
+    bar.set_label(name, fontsize=8, color=INK)
+    return bar
 
 
 def write_lines(figure: Figure, left: float, tall: float, lines: Iterable[tuple[float, float, str, str]]) -> None:

@@ -11,7 +11,7 @@ from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import colour_map
 from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit
-from unrolled.report.figure_parts import INK, SOFT, checked_limit, write_heading
+from unrolled.report.figure_parts import INK, SOFT, checked_limit, draw_scale, write_heading
 from unrolled.report.formatting import clip, minus, visible
 
 if TYPE_CHECKING:
@@ -66,11 +66,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     figure.text(0.12 / wide, (_FOOT + strips + 0.02) / tall, "b", fontsize=9, color=SOFT, weight="bold")
     height = min(1.8, strips + series)
     place_of_scale = ((left + width + gap) / wide, _FOOT / tall, 0.13 / wide, height / tall)
-    bar = figure.colorbar(image, cax=figure.add_axes(place_of_scale))
-    bar.set_ticks([-ends, 0.0, ends], labels=[minus(f"{-ends:+g}"), "0", f"{ends:+g}"])
-    bar.ax.tick_params(labelsize=8, length=2, color=SOFT, labelcolor=INK)
-    bar.ax.spines["outline"].set_visible(False)
-    bar.set_label("contribution", fontsize=8, color=INK)
+    draw_scale(figure, place_of_scale, image, (-ends, 0.0, ends), "contribution")
     write_heading(figure, attribution, 0.25 / wide, tall)
     return figure
 

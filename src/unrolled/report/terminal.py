@@ -40,6 +40,8 @@ _TOP = 8
 """Number of n-grams to list."""
 _CELL = 8
 """Columns of a cell of the triangle."""
+_NUMBER, _GAP = 12, 2
+"""Columns of a number in the list of n-grams, as wide as its heading, and between two columns."""
 _READABLE = 14
 """Columns that the words of an n-gram need at least beside its numbers."""
 FAINT = Style(dim=True)
@@ -138,14 +140,14 @@ class _Top:
         spans = [f"[{phrase.start}, {phrase.stop})" for phrase in phrases]
         places = "tokens" if self.attribution.features is None else "steps"
         span = max(map(len, [places, *spans]))
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style=FAINT, pad_edge=False)
-        table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
-        left = options.max_width - 12 - 12 - span - 6
+        table = Table(box=None, padding=(0, _GAP, 0, 0), header_style=FAINT, pad_edge=False)
+        table.add_column("contribution", justify="right", no_wrap=True, min_width=_NUMBER)
+        left = options.max_width - 2 * _NUMBER - span - 3 * _GAP
         scored = left >= _READABLE
         if scored:
-            table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
+            table.add_column("phrase score", justify="right", no_wrap=True, min_width=_NUMBER)
         table.add_column(places, no_wrap=True, min_width=span)
-        left = max(6, left if scored else left + 14)
+        left = max(6, left if scored else left + _NUMBER + _GAP)
         table.add_column("n-gram", overflow="ellipsis", no_wrap=True, max_width=left)
         for phrase, place in zip(phrases, spans, strict=True):
             near = f" and {phrase.copies} near-cop{'ies' if phrase.copies > 1 else 'y'}" if phrase.copies else ""

@@ -12,14 +12,13 @@ from unrolled.decomposition.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import colour, colour_map, shared_limit, text_colour
-from unrolled.report.figure_parts import INK, SOFT, checked_limit, write_heading
+from unrolled.report.figure_parts import INK, SOFT, checked_limit, draw_scale, write_heading
 from unrolled.report.formatting import brief, clip, minus, visible
 from unrolled.report.raster import raster
 from unrolled.report.spans import Quantity, rows_by_order, values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
 __all__ = ["triangle_figure"]
@@ -93,7 +92,9 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
     length = min(2.0, tall - _HEAD)
     middle = (tall - _HEAD + (foot if flat else 0)) / 2
     place = ((left + width + 0.35) / wide, (middle - length / 2) / tall, 0.13 / wide, length / tall)
-    _draw_scale(figure, place, mappable, ends, _UNIT[quantity].format(unit=attribution.unit))
+    marks = (-ends, -ends / 2, 0.0, ends / 2, ends)
+    scale = draw_scale(figure, place, mappable, marks, _UNIT[quantity].format(unit=attribution.unit))
+    scale.ax.axhline(0, color=INK, linewidth=0.8)
     write_heading(figure, attribution, 0.25 / wide, tall)
     return figure
 
@@ -161,19 +162,3 @@ def _write_tokens(axes: Axes, attribution: Attribution, cell: float, flat: bool)
                 color=INK,
                 parse_math=False,
             )
-
-
-def _draw_scale(
-    figure: Figure,
-    place: tuple[float, float, float, float],
-    mappable: ScalarMappable,
-    ends: float,
-    name: str,
-) -> None:
-    bar = figure.colorbar(mappable, cax=figure.add_axes(place))
-    marks = [-ends, -ends / 2, 0.0, ends / 2, ends]
-    bar.set_ticks(marks, labels=[minus(f"{mark:+g}") if mark else "0" for mark in marks])
-    bar.ax.tick_params(labelsize=8, length=2, color=SOFT, labelcolor=INK)
-    bar.ax.axhline(0, color=INK, linewidth=0.8)
-    bar.ax.spines["outline"].set_visible(False)
-    bar.set_label(name, fontsize=8, color=INK)
