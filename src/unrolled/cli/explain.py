@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +10,14 @@ import typer
 
 from unrolled.atomic_write import atomic_write
 from unrolled.cli.completed_values import expansion_names, run_folders
+from unrolled.cli.explain_arguments import check_files, check_written, refuse_without_files, split_words
 from unrolled.cli.explain_file import FileOptions, NumberedText, announce_size, explain_texts
 from unrolled.cli.left_output import outlast_reader
-from unrolled.cli.output_file import check_new, check_not_read
+from unrolled.cli.output_file import check_not_read
 from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import DataError, FileError, UsageError
-from unrolled.extras import require_extra
-from unrolled.laboratory import check_source, files_of_run, open_run, read_texts
+from unrolled.laboratory import files_of_run, open_run, read_texts
 from unrolled.report.formatting import harmless, visible
 from unrolled.weights.foreign_file import describe_foreign
 
@@ -36,7 +35,6 @@ _VOCABULARY = (
 )
 _FILES = "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line."
 _PHRASES = "A CSV table of the phrases of all texts, by their mean score for --target; shown on the page too."
-_SUFFIXES = {"--html": (".html", ".htm"), "--json": (".json",), "--phrases": (".csv",)}
 _LISTED, _ON_A_PAGE = 10, 200
 """N-grams in the terminal, and texts on a page, if the user names no number."""
 _MANY, _NAMED = 12, 5
@@ -146,18 +144,14 @@ def explain(
     """
     hints = {"unk": unk, "rnn": rnn, "embedding": embedding, "head": head, "nonlinearity": nonlinearity}
     hints["classes"] = classes
-    run, sentence = _split(words or [], weights, bool(files))
+    run, sentence = split_words(words or [], weights, bool(files))
     check_encoded(sentence)
-    _check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)
+    check_written({"--html": html, "--png": png, "--json": json_file, "--phrases": phrases}, force)
     read = [*(files or ()), *filter(None, (weights, vocab)), *(() if run is None else files_of_run(run))]
     for path in (html, png, json_file, phrases):
         check_not_read(path, read)
     if files:
-        _check_files(files, png)
-        if top is not None:
-            raise UsageError("--top lists n-grams of one sentence; with --file each text has one line: leave it out")
-        if page_texts is not None and html is None and json_file is None:
-            raise UsageError("--page-texts is for --html and --json; give one of them as well, or leave it out")
+        check_files(files, png, top, page_texts, written=html is not None or json_file is not None)
         several = len(set(files)) > 1
         most = page_texts or _ON_A_PAGE
         options = FileOptions(target, against, expansion, html, json_file, phrases, most, not force, several, max_order)
@@ -166,15 +160,15 @@ def explain(
         with outlast_reader((html, json_file, phrases)):
             explain_texts(_texts(files, text_column, not no_header, split, run), opener, options, title)
         return
-    of_files = {
-        "--text-column": text_column,
-        "--no-header": no_header or None,
-        "--split": split,
-        "--page-texts": page_texts,
-        "--phrases": phrases,
-    }
-    if given := [option for option, value in of_files.items() if value is not None]:
-        raise UsageError(f"{given[0]} is for --file; give --file as well, or leave it out")
+    refuse_without_files(
+        {
+            "--text-column": text_column,
+            "--no-header": no_header or None,
+            "--split": split,
+            "--page-texts": page_texts,
+            "--phrases": phrases,
+        }
+    )
     chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
     explanation = chosen.explain(expansion, max_order)
     with outlast_reader((html, png, json_file)):
@@ -206,52 +200,6 @@ def _write(
         announce_size(json_file, [explanation])
         atomic_write(json_file, to_json([explanation]).encode(), new=new)
         typer.echo(f"all n-grams: {visible(str(json_file))}")
-
-
-def _split(words: Sequence[str], weights: Path | None, many: bool) -> tuple[Path | None, str]:
-    """Split the arguments into a run folder and a sentence, one of which an option may stand for."""
-    needed = ["a run folder"] * (weights is None) + ["a sentence"] * (not many)
-    if many and len(words) > len(needed):
-        raise UsageError(
-            f"unexpected {words[len(needed)]!r}: with --file the sentences stand in the file; leave it out"
-        )
-    if len(words) < len(needed):
-        found = f"found only {words[0]!r}, " if words else ""
-        raise UsageError(f"missing argument: {found}expected {' and '.join(needed)}")
-    run = Path(words[0]) if weights is None else None
-    sentence = words[weights is None :]
-    if sum(len(word.split()) > 1 for word in sentence) > 1:
-        raise UsageError(
-            f"several sentences, the second is {next(each for each in sentence[1:] if len(each.split()) > 1)!r}; give "
-            "one, or write a sentence a line into a file: --file"
-        )
-    return run, " ".join(sentence)
-
-
-def _check_written(paths: Mapping[str, Path | None], force: bool) -> None:
-    """Refuse, before torch is loaded, files that cannot be written, that exist, or that two options name."""
-    given: dict[str, str] = {}
-    for option, path in paths.items():
-        if path is None:
-            continue
-        if (other := given.setdefault(os.path.realpath(path), option)) != option:
-            raise UsageError(f"{other} and {option} both name {path}; name two files")
-        suffixes = _SUFFIXES.get(option, ())
-        if option == "--png":
-            from unrolled.report.figure import check_format
-
-            suffixes = (check_format(path),)
-            require_extra("figures", "a figure")
-        check_new(path, force, *suffixes)
-
-
-def _check_files(files: Sequence[Path], png: Path | None) -> None:
-    """Refuse what does not go with files, and a missing file before torch is loaded."""
-    if png is not None:
-        raise UsageError("--png draws one sentence; with --file write a page: --html")
-    for path in files:
-        if str(path) != "-":
-            check_source(str(path))
 
 
 def _texts(

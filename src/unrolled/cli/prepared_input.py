@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from unrolled.decomposition.outputs import Outputs
     from unrolled.explanation.explanation import Explanation
+    from unrolled.weights.from_state_dict import LoadedClassifier
 
 __all__ = ["ChosenTarget", "PreparedInput", "WeightsOptions", "open_weights"]
 
@@ -214,13 +215,7 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
     labels = _labels(options.classes, outputs)
     if options.classes is None and outputs == len(words):  # a language model
         labels = _of_words(words.words, outputs)
-    marks = words.marks if isinstance(words, Tokenizer) else ()
-    left_out = (f"without the tokenizer's marks {' '.join(marks)}, which the model may have read",) if marks else ()
-    rows = loaded.model.embedding.num_embeddings
-    more = (f"the embedding has {rows:,} rows and the vocabulary {len(words):,} words",) if rows > len(words) else ()
-    unused = (f"not used, as --head says: {', '.join(loaded.unused)}",) if loaded.unused else ()
-    layers = (f"cells taken for layers, the first reads the words: {', '.join(loaded.cells)}",) if loaded.cells else ()
-    built = (_BUILT, *layers, *left_out, *more, *unused)
+    built = _notes_on(loaded, len(words), words.marks if isinstance(words, Tokenizer) else ())
 
     def prepare(sentence: str) -> PreparedInput:
         if isinstance(words, Tokenizer):
@@ -240,6 +235,20 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
         )
 
     return prepare
+
+
+def _notes_on(loaded: LoadedClassifier, words: int, marks: Sequence[str]) -> tuple[str, ...]:
+    """Say how a classifier was built, and what of its file, its vocabulary and its tokenizer it does not use."""
+    notes = [_BUILT]
+    if loaded.cells:
+        notes.append(f"cells taken for layers, the first reads the words: {', '.join(loaded.cells)}")
+    if marks:
+        notes.append(f"without the tokenizer's marks {' '.join(marks)}, which the model may have read")
+    if (rows := loaded.model.embedding.num_embeddings) > words:
+        notes.append(f"the embedding has {rows:,} rows and the vocabulary {words:,} words")
+    if loaded.unused:
+        notes.append(f"not used, as --head says: {', '.join(loaded.unused)}")
+    return tuple(notes)
 
 
 def _of_words(words: Mapping[int, str], count: int) -> tuple[str, ...]:
