@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -91,12 +91,7 @@ def evaluate(
     check_new(html, force, ".html", ".htm")
     for path in (predictions, html):
         check_not_read(path, [*(data or ()), *files_of_run(run)])
-    import torch
-
     from unrolled.lab.training.data_check import file_warnings
-    from unrolled.lab.training.evaluation import details, evaluate_texts
-    from unrolled.lab.training.evaluation import evaluate as compute_metrics
-    from unrolled.lab.training.text_tasks import TextTask
 
     loaded = open_run.load(run)
     if predictions is not None or html is not None:
@@ -121,26 +116,18 @@ def evaluate(
     encoded = loaded.task.encode(examples)
     if data:
         _warn(file_warnings(loaded.folder, examples, [Path(name) for name in data], loaded.data))
-    cpu = torch.device("cpu")
-    if isinstance(loaded.task, TextTask):
-        found, outputs = evaluate_texts(loaded.task, loaded.model, encoded, cpu)
-        answers = outputs.double().numpy()
-    else:
-        found = compute_metrics(loaded.task, loaded.model, encoded, cpu)
+    found, outputs = _evaluated(loaded, encoded)
     with outlast_reader((predictions, html)):
         typer.echo(f"{harmless(title)} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
-        for metric in loaded.task.metrics:
-            typer.echo(f"  {metric.name}: {metric.description}")
-        for line in details(loaded.task, loaded.model, encoded, cpu):
-            typer.echo(harmless(line))
+        _print_details(loaded, encoded)
         if is_text_classification(loaded):
-            predicted = predict_classes(loaded, examples, answers)
+            predicted = predict_classes(loaded, examples, outputs)
             print_classes(predicted, _SHOWN if errors is None else errors, _CLASSES)
             if html is not None:
                 typer.echo(write_error_page(html, loaded, predicted, page_errors or _ON_THE_PAGE, not force))
             rows = predicted.rows
         elif predictions is not None:
-            rows = predict_ratings(loaded, examples, answers)
+            rows = predict_ratings(loaded, examples, outputs)
         if predictions is not None:
             write_predictions(predictions, loaded.task.classes, rows, force)
             typer.echo(f"predictions: {visible(str(predictions))}")
@@ -219,6 +206,33 @@ def _examples(
     _warn(data_warnings(loaded.folder, corpus, checksums, split))
     print_notes(corpus.notes)
     return getattr(corpus, split), f"{loaded.data.title}, {split}"
+
+
+def _evaluated(loaded: Run, encoded: Any) -> tuple[Mapping[str, float], Any]:
+    """Compute the metrics; of a task of texts return the outputs as well, shape (texts, outputs), else None."""
+    import torch
+
+    from unrolled.lab.training.evaluation import evaluate as compute_metrics
+    from unrolled.lab.training.evaluation import evaluate_texts
+    from unrolled.lab.training.text_tasks import TextTask
+
+    cpu = torch.device("cpu")
+    if not isinstance(loaded.task, TextTask):
+        return compute_metrics(loaded.task, loaded.model, encoded, cpu), None
+    found, outputs = evaluate_texts(loaded.task, loaded.model, encoded, cpu)
+    return found, outputs.double().numpy()
+
+
+def _print_details(loaded: Run, encoded: Any) -> None:
+    """Print what each metric is, and what the task says of the model beyond its metrics."""
+    import torch
+
+    from unrolled.lab.training.evaluation import details
+
+    for metric in loaded.task.metrics:
+        typer.echo(f"  {metric.name}: {metric.description}")
+    for line in details(loaded.task, loaded.model, encoded, torch.device("cpu")):
+        typer.echo(harmless(line))
 
 
 def _warn(lines: Sequence[str]) -> None:
