@@ -16,7 +16,7 @@ import typer.core
 
 from unrolled.cli.completed_values import encoder_names
 from unrolled.errors import UnknownNameError, UnrolledError, UsageError
-from unrolled.lab.cli.compared_run import compare_run, note_of_ratings
+from unrolled.lab.cli.baselines import compare_with_baselines, note_of_ratings
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
 from unrolled.lab.cli.options import (
     MultiValueCommand,
@@ -260,7 +260,7 @@ def _train_and_print(
     if first:
         from unrolled.lab.cli.printed_metrics import print_run
 
-        compare_run(run, corpus, words, folder)
+        compare_with_baselines(run, corpus, words, folder)
         print_run(run, corpus)
 
 

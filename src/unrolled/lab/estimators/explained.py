@@ -28,7 +28,7 @@ from unrolled.lab.estimators.inputs import (
     with_features,
 )
 from unrolled.lab.estimators.shown_numbers import with_values
-from unrolled.lab.estimators.told import Told
+from unrolled.lab.estimators.verbose_lines import VerboseLines
 from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class ExplainsExamples(BaseEstimator):
             raise ShapeError(f"tokens has {len(tokens)} lists for {count} examples; expected one for each")
         model = cast("SequenceModel", self.model_)
         found: dict[int, Explanation] = {}
-        told = Told(self.verbose)
+        lines = VerboseLines(self.verbose)
         for places in _together([len(each) for each in sequences]):
             batch = padded([sequences[k] for k in places], torch.int64 if words is not None else torch.float64)
             given = {"tokens": None if tokens is None else [list(tokens[k]) for k in places], **options}
@@ -175,7 +175,7 @@ class ExplainsExamples(BaseEstimator):
             else:
                 each = explain_batch(model.behind_reader(), model.reader(batch.values), batch.lengths, **given)
             found |= dict(zip(places, each, strict=True))
-            told.go_on(f"explained {len(found):,} of {count:,} examples")
+            lines.say_if_due(f"explained {len(found):,} of {count:,} examples")
         split = [None] * count if words is None else words
         return Explanations(tuple(self._shown(found[k], sequences[k], split[k]) for k in range(count)))
 

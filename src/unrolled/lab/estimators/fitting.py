@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
-from unrolled.lab.estimators.told import Told
+from unrolled.lab.estimators.verbose_lines import VerboseLines
 from unrolled.lab.models.quick_optimisers import without_compiler
 
 __all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
@@ -43,7 +43,7 @@ class Fitting:
     weight_decay: float
     clip: float
     verbose: object
-    """Whether each epoch is told."""
+    """Whether a line is written for each epoch."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch"):
@@ -81,7 +81,7 @@ def train(
     lengths = torch.tensor([len(one) for one in sequences])
     optimiser = without_compiler(torch.optim.Adam)(model.parameters(), lr=fitting.lr, weight_decay=fitting.weight_decay)
     model.train()
-    told, course = Told(fitting.verbose), []
+    lines, course = VerboseLines(fitting.verbose), []
     for epoch in range(fitting.epochs):
         total, begun, place = 0.0, time.monotonic(), f"epoch {epoch + 1:{len(str(fitting.epochs))}}/{fitting.epochs}"
         batches = length_buckets(lengths, fitting.batch, generator)
@@ -97,9 +97,9 @@ def train(
                 nn.utils.clip_grad_norm_(model.parameters(), fitting.clip)
             optimiser.step()
             total += float(value.detach()) * len(which)
-            told.go_on(f"{place}  loss {float(value.detach()):.4f}  batch {number:,}/{len(batches):,}")
+            lines.say_if_due(f"{place}  loss {float(value.detach()):.4f}  batch {number:,}/{len(batches):,}")
         course.append(total / len(sequences))
-        told.say(f"{place}  train loss {course[-1]:.4f}  {time.monotonic() - begun:.1f} s")
+        lines.say(f"{place}  train loss {course[-1]:.4f}  {time.monotonic() - begun:.1f} s")
     return course
 
 

@@ -1,10 +1,9 @@
-"""What simple answers reach where a network was trained: the same answer for every text, and counted n-grams."""
+"""Baselines of a network that was trained: the same answer for every text, and logistic regression on n-grams."""
 
 from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,21 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from unrolled.lab.cli.longer_training import longer_training
 from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
     from unrolled.lab.data.corpus import Corpus
     from unrolled.lab.training.run_folder import Run
-    from unrolled.lab.training.settings import DataSettings, TrainingSettings
+    from unrolled.lab.training.settings import DataSettings
 
-__all__ = ["compare_run", "longer_training", "note_of_ratings"]
+__all__ = ["compare_with_baselines", "note_of_ratings"]
 
 _FEWEST_RATINGS = 3
 """Two numbers, such as 0 and 1, are classes."""
 
 
-def compare_run(run: Run, corpus: Corpus[Any], words: Sequence[str], folder: Path) -> None:
-    """Say if the same answer for every text, or n-grams without a network, are as good; then how to train longer.
+def compare_with_baselines(run: Run, corpus: Corpus[Any], words: Sequence[str], folder: Path) -> None:
+    """Say which baselines are as good as a network; then how to train longer.
 
     Under torchrun the command line is not that of ``unrolled``, and no longer training is named.
 
@@ -56,36 +56,6 @@ def note_of_ratings(corpus: Corpus[Any], data: DataSettings) -> Iterator[str]:
             f"the {len(corpus.labels):,} labels are numbers, learned as classes without an order; "
             "if they have one, such as stars, `unrolled train regress` learns it"
         )
-
-
-def longer_training(words: Sequence[str], settings: TrainingSettings, folder: Path) -> str:
-    """Write the command that trains once more: four times the epochs or steps, and more patience.
-
-    Adam's learning rate is three times as high, up to 0.01. The run is another one, in a folder that does not exist.
-    """
-    changed = {"--epochs": f"{4 * settings.epochs}", "--patience": f"{max(10, 3 * settings.patience)}"}
-    if settings.optimiser.startswith("adam") and settings.lr < 0.01:
-        changed["--lr"] = f"{min(3 * settings.lr, 0.01):g}"
-    if settings.steps is not None:
-        changed["--steps"] = f"{4 * settings.steps}"
-    changed["--out"] = f"{folder}-longer"
-    while Path(changed["--out"]).exists():
-        changed["--out"] += "-longer"
-    kept = [word for word in _without(set(changed), words) if word != "--force"]
-    return shlex.join(["unrolled", "train", *kept, *(word for pair in changed.items() for word in pair)])
-
-
-def _without(options: set[str], words: Sequence[str]) -> Iterator[str]:
-    """Leave out some options that have a value."""
-    value_follows = False
-    for word in words:
-        if value_follows:
-            value_follows = False
-            continue
-        name, equals, _ = word.partition("=")
-        value_follows = name in options and not equals
-        if name not in options:
-            yield word
 
 
 def _constant_class(run: Run, corpus: Corpus[Any]) -> Iterator[str]:

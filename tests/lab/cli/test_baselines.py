@@ -1,4 +1,4 @@
-"""After a training: what simple answers reach, and the command that trains longer."""
+"""After a training: what baselines reach, and the command that trains longer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from unrolled.lab.cli.compared_run import longer_training
+from unrolled.lab.cli.longer_training import longer_training
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import TrainingSettings
 
