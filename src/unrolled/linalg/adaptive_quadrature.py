@@ -32,8 +32,11 @@ MARGIN = 1e-9
 """A piece is cut no nearer to its ends than this share of it."""
 NEAR, PATIENCE = 256, 8
 """An example whose error is at most NEAR times the bound is done after PATIENCE cuts that have not reduced it."""
-ALIKE, PROBED, PROBE = 4.0, 3, 1 / 32
-"""G' is that of another function if each of PROBED pieces, and a PROBE of each, misses alike for its width."""
+ALIKE, PROBED, PROBE, PROBE_AT = 4.0, 3, 1 / 32, 0.382
+"""G' is that of another function if each of PROBED pieces, and a PROBE of each, misses alike for its width.
+
+A probe begins at PROBE_AT of its piece, off its middle.
+"""
 TRUSTED = 0.25
 """What a cut changes says nothing of a wider piece: a kink may stand between two nodes of it and of its half."""
 UNEVEN = 1e-2
@@ -121,6 +124,56 @@ class _Piece:
         return a.place + 0.5 * width
 
 
+@dataclass
+class _Example:
+    """The quadrature of one example so far."""
+
+    ends: tuple[_Point, _Point]
+    allowed: float
+    """The error that is accepted."""
+    pieces: list[_Piece]
+    least: float = math.inf
+    """The smallest error of any round."""
+    idle: int = 0
+    """Number of cuts since the error was reduced, while it is near the bound."""
+    even: int = 0
+    """Number of cuts in a row whose halves miss as much for their width as the piece did."""
+
+    def is_done(self) -> bool:
+        """Look at the error of this round, and tell whether cutting is of no more use."""
+        error = sum(piece.error for piece in self.pieces)
+        self.idle = 0 if error < self.least or error > NEAR * self.allowed else self.idle + 1
+        self.least = min(self.least, error)
+        return self.least <= self.allowed or self.idle >= PATIENCE
+
+    def worst(self) -> _Piece:
+        """Return the piece of the largest error, which is the one to cut.
+
+        Raises:
+            Jump: If it is too narrow for such an error.
+        """
+        piece = max(self.pieces, key=lambda piece: piece.error)
+        rise = abs(self.ends[1].value - self.ends[0].value)
+        if piece.width < NARROW and piece.error > LARGE * rise + 1e3 * self.allowed:
+            raise Jump(piece.start.place)
+        return piece
+
+    def cut(self, piece: _Piece, left: _Piece, right: _Piece) -> bool:
+        """Put halves in the place of a piece; tell whether so many cuts have missed evenly that G' may be another's."""
+        halves = piece.halved(left, right)
+        self.pieces = [each for each in self.pieces if each is not piece] + [*halves]
+        missed_evenly = all(half.misses_as(piece) for half in halves)
+        self.even = self.even + 1 if missed_evenly and not piece.of_another else 0
+        suspected = self.even == PATIENCE
+        self.even = 0 if suspected else self.even
+        return suspected
+
+    def begin_again(self, whole: _Piece) -> None:
+        """Begin again with one piece whose slope is that of another function: tangents of two crossed at the cuts."""
+        lacking = sum(abs(each.missed) for each in self.pieces)
+        self.pieces, self.least = [replace(whole, lacking=lacking)], math.inf
+
+
 def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: int) -> list[tuple[Tensor, Tensor]]:
     """Choose nodes and weights for each example so that Σ w G'(α) = G(1) - G(0).
 
@@ -146,52 +199,34 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
 
     def slope_of_another(b: int) -> bool:
         """Tell whether narrow pieces within the worst ones miss as much for their width: no jump or kink does."""
-        for piece in sorted(done[b], key=lambda piece: piece.error)[-PROBED:]:
-            start = piece.start.place + 0.382 * piece.width
+        for piece in sorted(examples[b].pieces, key=lambda piece: piece.error)[-PROBED:]:
+            start = piece.start.place + PROBE_AT * piece.width
             ends = at([start] * batch), at([start + PROBE * piece.width] * batch)
             if not integrate(list(zip(*ends, strict=True)), NODES)[b].misses_as(piece):
                 return False
         return True
 
-    allowed = (rounding * scale).tolist()
     whole = list(zip(at([0.0] * batch), at([1.0] * batch), strict=True))
     # A linear readout needs a single node, and most readouts are linear.
-    done = [[piece] for piece in integrate(whole, 1)]
-    wrong = [b for b in range(batch) if done[b][0].error > allowed[b]]
-    if wrong:
-        finer = integrate(whole, NODES)
-        for b in wrong:
-            done[b] = [finer[b]]
-    least, since, even = [math.inf] * batch, [0] * batch, [0] * batch
+    by_one_node = zip(whole, (rounding * scale).tolist(), integrate(whole, 1), strict=True)
+    examples = [_Example(ends, allowed, [piece]) for ends, allowed, piece in by_one_node]
+    wrong = [b for b, each in enumerate(examples) if each.pieces[0].error > each.allowed]
+    finer = integrate(whole, NODES) if wrong else []
+    for b in wrong:
+        examples[b].pieces = [finer[b]]
     for _ in range(pieces - 1):
-        for b in wrong:
-            error = sum(piece.error for piece in done[b])
-            since[b] = 0 if error < least[b] or error > NEAR * allowed[b] else since[b] + 1
-            least[b] = min(least[b], error)
-        wrong = [b for b in wrong if least[b] > allowed[b] and since[b] < PATIENCE]
+        wrong = [b for b in wrong if not examples[b].is_done()]
         if not wrong:
             break
-        worst = {b: max(done[b], key=lambda piece: piece.error) for b in wrong}
-        for b, piece in worst.items():
-            rise = abs(whole[b][1].value - whole[b][0].value)
-            if piece.width < NARROW and piece.error > LARGE * rise + 1e3 * allowed[b]:
-                raise Jump(piece.start.place)
+        worst = {b: examples[b].worst() for b in wrong}
         middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
         # examples that are done are evaluated as well; their result is not used
         left = integrate([(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], NODES)
         right = integrate([(middles[b], worst[b].stop if b in worst else whole[b][1]) for b in range(batch)], NODES)
-        for b in wrong:
-            piece, halves = worst[b], worst[b].halved(left[b], right[b])
-            done[b] = [each for each in done[b] if each is not piece] + [*halves]
-            missed_evenly = all(half.misses_as(piece) for half in halves)
-            even[b] = even[b] + 1 if missed_evenly and not piece.of_another else 0
-            if even[b] == PATIENCE:
-                even[b] = 0
-                if slope_of_another(b):
-                    # from the beginning: the cuts were made where tangents of two functions cross
-                    lacking = sum(abs(each.missed) for each in done[b])
-                    done[b], least[b] = [replace(finer[b], lacking=lacking)], math.inf
-    return _rounds([[node for piece in of_example for node in piece.nodes] for of_example in done], scale)
+        for b, piece in worst.items():
+            if examples[b].cut(piece, left[b], right[b]) and slope_of_another(b):
+                examples[b].begin_again(finer[b])
+    return _rounds([[node for piece in each.pieces for node in piece.nodes] for each in examples], scale)
 
 
 def _integrate(
