@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import nn
@@ -65,40 +66,71 @@ def find_networks(
     found = [path for path, module in modules.items() if isinstance(module, RECURRENT_MODULES)]
     found = [path for path in _without_kept_beside(found, modules, model, run) if path not in without_kernel]
     # of a network with torch.nn's equations, torch.nn's own stands at its path by now
-    without_kernel = [path for path in without_kernel if isinstance(modules[path], RECURRENT_MODULES)]
-    owned = [modules[path] for path in without_kernel]
+    of_users = [path for path in without_kernel if isinstance(modules[path], RECURRENT_MODULES)]
+    search = _Search(model, modules, run, found, of_users)
     if rnn is None:
-        called = seen_steps(model, run, owned=owned) if without_kernel or not found else []
-        own_steps = found_steps(called)
-        if found:
-            own_steps = {path: own_steps[path] for path in _inside(without_kernel, own_steps)}
-        if not found and not own_steps:
-            raise UsageError(_called_once(called) or _none_found(model, modules))
-        paths = (*found, *own_steps)
-        return FoundNetworks(paths, paths, own_steps)
-    several = list(rnn) if isinstance(rnn, list | tuple) else [rnn]
-    adapters = [each for each in several if isinstance(each, CellAdapter)]
-    chosen: set[str] = set()
-    steps: dict[str, StepForm] = {}
-    seen: Sequence[SeenStep] | None = None
-    for each in several:
-        adapter = each if isinstance(each, CellAdapter) else None
-        places = _paths(adapter.module if adapter else each, modules, found)
-        inside = _inside(places, found)
-        if adapter is not None:
-            inside = []
-        elif inside:
-            places = _inside(places, without_kernel)
-        if places:
-            seen = seen_steps(model, run, adapters, owned) if seen is None else seen
-            own = {path: form for each in places for path, form in named_step(seen, each, adapter).items()}
-            if not own and not inside:
-                raise UsageError(_no_step(places[0], modules[places[0]], adapter))
-            steps |= own
-            inside += own
-        chosen.update(inside)
-    every = (*found, *(path for path in steps if path not in found))
-    return FoundNetworks(every, tuple(path for path in every if path in chosen), steps)
+        return search.all()
+    return search.named(list(rnn) if isinstance(rnn, list | tuple) else [rnn])
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A model whose networks are looked for."""
+
+    model: nn.Module
+    modules: dict[str, nn.Module]
+    """All of its modules, by path."""
+    run: Callable[[], object]
+    """Runs it, to see which modules are steps."""
+    found: list[str]
+    """Paths of the networks by their class that run a kernel of torch's."""
+    of_users: list[str]
+    """Paths of those whose forward computes its steps itself."""
+
+    def all(self) -> FoundNetworks:
+        """Open all networks; steps where there are no others, or inside networks that compute their steps themselves.
+
+        Raises:
+            UsageError: If there is none.
+        """
+        called = self._seen_steps() if self.of_users or not self.found else []
+        steps = found_steps(called)
+        if self.found:
+            steps = {path: steps[path] for path in _inside(self.of_users, steps)}
+        if not self.found and not steps:
+            raise UsageError(_called_once(called) or _none_found(self.model, self.modules))
+        paths = (*self.found, *steps)
+        return FoundNetworks(paths, paths, steps)
+
+    def named(self, wanted: Sequence[object]) -> FoundNetworks:
+        """Open the networks and steps that a user names.
+
+        Raises:
+            UsageError: If one names none.
+            UnknownNameError: If there is no module at a path.
+        """
+        adapters = [each for each in wanted if isinstance(each, CellAdapter)]
+        seen = cache(lambda: self._seen_steps(adapters))
+        chosen: set[str] = set()
+        steps: dict[str, StepForm] = {}
+        for each in wanted:
+            adapter = each if isinstance(each, CellAdapter) else None
+            places = _paths(adapter.module if adapter else each, self.modules, self.found)
+            inside = [] if adapter else _inside(places, self.found)
+            if inside:
+                places = _inside(places, self.of_users)
+            if places:
+                own = {path: form for place in places for path, form in named_step(seen(), place, adapter).items()}
+                if not own and not inside:
+                    raise UsageError(_no_step(places[0], self.modules[places[0]], adapter))
+                steps |= own
+                inside += own
+            chosen.update(inside)
+        every = (*self.found, *(path for path in steps if path not in self.found))
+        return FoundNetworks(every, tuple(path for path in every if path in chosen), steps)
+
+    def _seen_steps(self, adapters: Sequence[CellAdapter] = ()) -> list[SeenStep]:
+        return seen_steps(self.model, self.run, adapters, owned=[self.modules[path] for path in self.of_users])
 
 
 def _inside(places: Iterable[str], paths: Iterable[str]) -> list[str]:
