@@ -87,44 +87,62 @@ def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
 
 
 def _make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
-    name, hidden, layers = settings.encoder, settings.hidden, settings.layers
-    between = settings.dropout if layers > 1 else 0.0  # torch warns about dropout between layers of one layer
-    if name in _TORCH:
-        _check_options(settings, ("bias", "nonlinearity") if name == "rnn" else ("bias",))
-        options: dict[str, Any] = {"bias": True} | settings.options
-        options["bias"] = bool(options["bias"])  # torch refuses 1 and 0
-        if options.get("nonlinearity", "tanh") not in _NONLINEARITIES:
-            raise UnknownNameError("nonlinearity", str(options["nonlinearity"]), _NONLINEARITIES)
-        return _TORCH[name](
-            input_size,
-            hidden,
-            num_layers=layers,
-            bidirectional=settings.bidirectional,
-            batch_first=True,
-            dropout=between,
-            **options,
-        )
-    if name in CELLS.members:
-        _check_options(settings, _parameters(CELLS.get(name)))
-        return recurrent(
-            name,
-            input_size,
-            hidden,
-            layers,
-            settings.bidirectional,
-            between,
-            batch_first=True,
-            **settings.options,  # type: ignore[arg-type]  # options differ by cell
-        )
-    if layers > 1:
+    if settings.encoder in _TORCH:
+        return _torch_network(settings, input_size)
+    if settings.encoder in CELLS.members:
+        return _network_of_cells(settings, input_size)
+    return _ngram_model(settings, input_size)
+
+
+def _between(settings: EncoderSettings) -> float:
+    """Return the dropout between layers; torch warns about some between the layers of one layer."""
+    return settings.dropout if settings.layers > 1 else 0.0
+
+
+def _torch_network(settings: EncoderSettings, input_size: int) -> nn.Module:
+    name = settings.encoder
+    _check_options(settings, ("bias", "nonlinearity") if name == "rnn" else ("bias",))
+    options: dict[str, Any] = {"bias": True} | settings.options
+    options["bias"] = bool(options["bias"])  # torch refuses 1 and 0
+    if options.get("nonlinearity", "tanh") not in _NONLINEARITIES:
+        raise UnknownNameError("nonlinearity", str(options["nonlinearity"]), _NONLINEARITIES)
+    return _TORCH[name](
+        input_size,
+        settings.hidden,
+        num_layers=settings.layers,
+        bidirectional=settings.bidirectional,
+        batch_first=True,
+        dropout=_between(settings),
+        **options,
+    )
+
+
+def _network_of_cells(settings: EncoderSettings, input_size: int) -> nn.Module:
+    _check_options(settings, _parameters(CELLS.get(settings.encoder)))
+    return recurrent(
+        settings.encoder,
+        input_size,
+        settings.hidden,
+        settings.layers,
+        settings.bidirectional,
+        _between(settings),
+        batch_first=True,
+        **settings.options,  # type: ignore[arg-type]  # options differ by cell
+    )
+
+
+def _ngram_model(settings: EncoderSettings, input_size: int) -> nn.Module:
+    """Build an encoder that is no recurrent network: an n-gram composition model, or a baseline."""
+    if settings.layers > 1:
         raise UsageError(
-            f"layers is {layers}; expected 1, because {name} is not a recurrent network and cannot be stacked"
+            f"layers is {settings.layers}; expected 1, because {settings.encoder} is not a recurrent network and "
+            "cannot be stacked"
         )
-    member = ENCODERS.get(name)
+    member = ENCODERS.get(settings.encoder)
     _check_options(settings, _parameters(member))
 
     def one() -> Any:
-        return member(input_size, hidden, **settings.options)  # type: ignore[arg-type]  # options differ by encoder
+        return member(input_size, settings.hidden, **settings.options)  # type: ignore[arg-type]  # differ by encoder
 
     return BidirectionalEncoder(one(), one()) if settings.bidirectional else one()
 
