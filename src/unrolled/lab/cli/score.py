@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -13,6 +14,9 @@ from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.laboratory import check_run
 from unrolled.report.formatting import harmless, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["score"]
 
@@ -35,8 +39,6 @@ def score(
     from typing import cast
 
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
     from unrolled.lab.models.language_model import LanguageModel
     from unrolled.lab.models.surprisal import surprisals
@@ -44,25 +46,52 @@ def score(
 
     loaded, task = open_run.load_for(run, LanguageTask, "lm or chars, which score text")  # type: ignore[type-abstract]  # an instance is asked for
     model, vocabulary = cast("LanguageModel", loaded.model), task.vocabulary
-    found: list[tuple[float, float, str, tuple[str, ...], list[float]]] = []
     split = [task.tokenise(text) for text in texts]
     if not all(split):
         raise UsageError("a text is empty; give at least one token")
+    found = []
     for text, words in zip(texts, split, strict=True):
         if unknown := vocabulary.unknown(words):
             typer.echo(f"not in the vocabulary, read as <unk>: {harmless(' '.join(unknown))}", err=True)
         bits = surprisals(model, task.line_end, vocabulary.encode(words), task.architecture.bptt)
-        found.append((sum(bits), sum(bits) / len(bits), text, words, bits))
-    found.sort(key=lambda row: row[0])
+        found.append(_Scored(text, words, bits))
+    found.sort(key=lambda each: each.total)
     console = Console(highlight=False)
+    _print_ranking(console, found)
+    if tokens:
+        for each in found:
+            _print_tokens(console, each)
+
+
+class _Scored(NamedTuple):
+    """A text with the surprisal of each of its tokens, in bits."""
+
+    text: str
+    words: Sequence[str]
+    bits: Sequence[float]
+
+    @property
+    def total(self) -> float:
+        """The surprisal of the text."""
+        return sum(self.bits)
+
+
+def _print_ranking(console: Console, found: Sequence[_Scored]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for title in ("bits", "bits a token", "tokens", "text"):
         table.add_column(title, justify="left" if title == "text" else "right", no_wrap=title != "text")
-    for total, mean, text, words, _ in found:
-        table.add_row(f"{total:.2f}", f"{mean:.3f}", f"{len(words)}", escape(harmless(text)))
+    for each in found:
+        mean = each.total / len(each.bits)
+        table.add_row(f"{each.total:.2f}", f"{mean:.3f}", f"{len(each.words)}", escape(harmless(each.text)))
     console.print(table)
-    if tokens:
-        for _, _, _, words, bits in found:
-            console.print()
-            for word, each in zip(words, bits, strict=True):
-                console.print(f"{each:7.2f}  {escape(visible(word))}")
+
+
+def _print_tokens(console: Console, found: _Scored) -> None:
+    from rich.markup import escape
+
+    console.print()
+    for word, bits in zip(found.words, found.bits, strict=True):
+        console.print(f"{bits:7.2f}  {escape(visible(word))}")
