@@ -46,7 +46,7 @@ def by_entered(bands: Tensor) -> Tensor:
     return total
 
 
-def by_first(band: Tensor, backward: bool = False) -> Tensor:
+def by_first(band: Tensor, backward: bool) -> Tensor:
     """Move the numbers of a band from the token that is read to the first token of the n-gram, the same shape."""
     moved, time = torch.zeros_like(band), band.shape[-2]
     for k in range(min(band.shape[-1], time)):
@@ -54,7 +54,7 @@ def by_first(band: Tensor, backward: bool = False) -> Tensor:
     return moved
 
 
-def to_matrix(band: Tensor, backward: bool = False) -> Tensor:
+def to_matrix(band: Tensor, backward: bool) -> Tensor:
     """Lay a band out by position read and position entered, shape (…, time, time)."""
     time = band.shape[-2]
     matrix = band.new_zeros(*band.shape[:-1], time)

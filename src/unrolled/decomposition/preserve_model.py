@@ -77,7 +77,7 @@ def _met_by_operations() -> Iterator[None]:
 
 
 @contextmanager
-def preserved(model: nn.Module, seed: object = None) -> Iterator[RandomGenerators]:
+def preserved(model: nn.Module, seed: object) -> Iterator[RandomGenerators]:
     """Put a model into evaluation mode, start each of its runs from one state, and give it back as it was.
 
     A model may store its last state, to go on from there, or set its weights in its forward pass. Each run starts from

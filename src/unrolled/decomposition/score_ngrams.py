@@ -83,7 +83,7 @@ def score_each(
     opened: OpenedNetwork,
     sequences: tuple[tuple[AffineSequence, ...], ...],
     readouts: Sequence[tuple[Tensor, ...]],
-    longest: int | None = None,
+    longest: int | None,
 ) -> list[NGramScores]:
     """Score every n-gram of every direction under several readouts, by one sweep.
 

@@ -16,7 +16,7 @@ _NUMBERED = 40
 """Each token of a group of up to this many has its number below it."""
 
 
-def render_page(view: AccountView, title: str | None = None) -> str:
+def render_page(view: AccountView) -> str:
     """Return one example of an account as a self-contained HTML page.
 
     Raises:
@@ -27,7 +27,7 @@ def render_page(view: AccountView, title: str | None = None) -> str:
         environment()
         .get_template("account.html")
         .render(
-            title=title if title is not None else f"Where “{view.target}” comes from",
+            title=f"Where “{view.target}” comes from",
             view=view,
             limit=view.limit,
             bars=waterfall(view.entries, ("output", view.output)),
@@ -38,9 +38,9 @@ def render_page(view: AccountView, title: str | None = None) -> str:
     )
 
 
-def save_page(path: str | os.PathLike[str], view: AccountView, title: str | None = None) -> None:
+def save_page(path: str | os.PathLike[str], view: AccountView) -> None:
     """Write the page of :func:`render_page` to a file, whole or not at all."""
-    atomic_write(path, render_page(view, title).encode())
+    atomic_write(path, render_page(view).encode())
 
 
 def render_fragment(view: AccountView) -> str:

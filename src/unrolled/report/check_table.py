@@ -16,7 +16,7 @@ __all__ = ["check_to_text"]
 HEADINGS = ("part", "type", "calls", "reads", "opens", "cost")
 
 
-def check_to_text(rows: Sequence[Sequence[str]], remarks: Sequence[tuple[str, str]], width: int = 100) -> str:
+def check_to_text(rows: Sequence[Sequence[str]], remarks: Sequence[tuple[str, str]], width: int) -> str:
     """Return a table with one line a part of the model, and a line for each call or reason below it.
 
     Args:

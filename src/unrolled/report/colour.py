@@ -58,7 +58,7 @@ def _srgb(lightness: float, chroma: float, hue: float) -> str:
     return "#" + "".join(f"{round(255 * min(max(c, 0.0), 1.0)):02x}" for c in channels)
 
 
-def _arm(size: float, positive: bool, dark: bool = False) -> str:
+def _arm(size: float, positive: bool, dark: bool) -> str:
     """Return the colour at ``size`` in [0, 1] of one arm."""
     hue = 232 + 26 * size if positive else 62 - 27 * size
     lightness = 0.265 + 0.455 * size if dark else 0.972 - 0.50 * size

@@ -51,9 +51,7 @@ def check_format(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def save_figure(
-    path: str | os.PathLike[str], attribution: Attribution, quantity: Drawn | None = None, limit: float | None = None
-) -> None:
+def save_figure(path: str | os.PathLike[str], attribution: Attribution) -> None:
     """Save the figure of :func:`draw_figure`, whole or not at all.
 
     The suffix of ``path`` sets the format: ``.png``, ``.svg`` or ``.pdf``.
@@ -63,14 +61,12 @@ def save_figure(
         NonFiniteError: If the attribution holds NaN or infinity.
         FileError: If the file cannot be written.
     """
-    atomic_write(path, render_figure(attribution, check_format(path), quantity, limit))
+    atomic_write(path, render_figure(attribution, check_format(path)))
 
 
-def render_figure(
-    attribution: Attribution, suffix: str, quantity: Drawn | None = None, limit: float | None = None
-) -> bytes:
+def render_figure(attribution: Attribution, suffix: str) -> bytes:
     """Return the figure of :func:`draw_figure` as a file with this suffix, of those of :func:`check_format`."""
-    figure = draw_figure(attribution, quantity, limit)
+    figure = draw_figure(attribution)
     content = io.BytesIO()
     # without a date the same attribution gives the same bytes
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]

@@ -110,9 +110,9 @@ def _render(examples: Sequence[PageExample], title: str, phrases: CorpusPhrases 
     )
 
 
-def save_page(path: str | os.PathLike[str], attributions: Sequence[Attribution], title: str | None = None) -> None:
+def save_page(path: str | os.PathLike[str], attributions: Sequence[Attribution]) -> None:
     """Write the page of :func:`render_page` to a file, whole or not at all."""
-    atomic_write(path, render_page(attributions, title).encode())
+    atomic_write(path, render_page(attributions).encode())
 
 
 def save_pages(

@@ -185,14 +185,14 @@ def _details(attribution: Attribution) -> Text:
     return Text("\n".join(lines), style=FAINT)
 
 
-def render(attribution: Attribution, limit: float | None = None, top: int = _TOP) -> RenderableType:
+def render(attribution: Attribution, top: int = _TOP) -> RenderableType:
     """Return what ``rich.print`` or a ``Console`` prints, with the triangle where the width allows it.
 
-    ``limit`` is the value at the ends of the colour scale; ``top`` is the number of n-grams to list.
+    ``top`` is the number of n-grams to list.
     """
-    ends = shared_limit([attribution]) if limit is None else limit
+    ends = shared_limit([attribution])
     totals = attribution.token_scores.tolist()
-    sentence = Sentence(attribution.tokens, totals, shared_limit([attribution], "token") if limit is None else limit)
+    sentence = Sentence(attribution.tokens, totals, shared_limit([attribution], "token"))
     blocks: list[RenderableType] = [heading(attribution)]
     if attribution.features is not None:
         blocks.append(Series(attribution))
@@ -214,7 +214,7 @@ def spaced(blocks: Sequence[RenderableType]) -> Group:
 
 def to_text(attribution: Attribution, width: int = 100, colour: bool = False, top: int = _TOP) -> str:
     """Return an attribution as text of at most ``width`` columns, with ANSI colours if ``colour``."""
-    return print_to_text(render(attribution, top=top), width, colour)
+    return print_to_text(render(attribution, top), width, colour)
 
 
 def print_to_text(content: RenderableType, width: int, colour: bool) -> str:

@@ -16,6 +16,7 @@ from unrolled.weights.foreign_file import describe_foreign
 __all__ = ["describe", "read_tensors"]
 
 _LISTED = 5  # files in a message
+_DESCRIBED = 12  # tensors in a message
 
 
 def read_tensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -63,8 +64,8 @@ def _refuse_parts(path: Path) -> None:
         )
 
 
-def describe(tensors: Mapping[str, Tensor], most: int = 12) -> str:
-    """List the first ``most`` tensors with their shapes on one line, for an error."""
+def describe(tensors: Mapping[str, Tensor]) -> str:
+    """List the first tensors with their shapes on one line, for an error."""
     listed = [f"{name} {list(tensor.shape)}" for name, tensor in tensors.items()]
-    more = f", and {len(listed) - most} more" if len(listed) > most else ""
-    return (", ".join(listed[:most]) or "no tensors") + more
+    more = f", and {len(listed) - _DESCRIBED} more" if len(listed) > _DESCRIBED else ""
+    return (", ".join(listed[:_DESCRIBED]) or "no tensors") + more

@@ -46,7 +46,7 @@ class FoundNetworks:
 
 
 def find_networks(
-    model: nn.Module, rnn: Named, run: Callable[[], object], without_kernel: Collection[str] = ()
+    model: nn.Module, rnn: Named, run: Callable[[], object], without_kernel: Collection[str]
 ) -> FoundNetworks:
     """Find all recurrent networks of a model, and those that are to be opened.
 

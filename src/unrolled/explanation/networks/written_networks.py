@@ -49,7 +49,7 @@ FORMS: tuple[Form, ...] = (
 """What classes return: the outputs, h, c, those of the top layer, with the batch first or second."""
 
 
-def written_networks(model: nn.Module, without_kernel: Collection[str] = ()) -> dict[str, nn.Module]:
+def written_networks(model: nn.Module, without_kernel: Collection[str]) -> dict[str, nn.Module]:
     """Return the modules of users that hold the weights of a recurrent network by torch.nn's names.
 
     Of torch's networks by their class, those at the paths ``without_kernel`` are a user's.

@@ -38,7 +38,7 @@ class Covectors:
     """How it reads what each step adds, g, shape (time, batch, state); of the strands that were swept."""
 
 
-def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], whole: bool = False) -> Covectors:
+def find_covectors(strands: Sequence[Strand], direct: Sequence[Tensor | None], whole: bool) -> Covectors:
     """Carry the target's gradient by the strands' states back through all strands.
 
     Args:

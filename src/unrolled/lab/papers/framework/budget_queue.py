@@ -89,17 +89,17 @@ def run_queue(
     another process runs, or a network of which it trains, is passed over until that process has ended it.
 
     Args:
-        experiments: whose trials.
-        scale: how large.
-        store: where results are looked for and kept.
-        hours: the budget.
-        command: the command line that new results record.
-        progress: is told of every trial.
-        data: the folder of the datasets.
-        clock: returns seconds.
+        experiments: Their trials are run.
+        scale: Which of their trials.
+        store: Holds the results so far, and gets the new ones.
+        hours: The budget.
+        command: The command line that new results record.
+        progress: Receives every trial before it runs.
+        data: The folder of the datasets; None for the one that the environment names.
+        clock: Returns seconds.
 
     Raises:
-        MissingDataError: if no trial ends, and the data of one that is left is missing.
+        MissingDataError: If no trial ends, and the data of one that is left is missing.
     """
     began, ended = clock(), 0
     passed_over: set[tuple[str, str]] = set()

@@ -58,18 +58,16 @@ def run_experiment(
     command: str,
     data: Path | None = None,
     progress: Progress | None = None,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> Sequence[Result]:
     """Run the trials that have no result, store each result at once, and return the results of all trials.
 
     Args:
-        experiment: to run.
-        scale: how large.
-        store: where results are looked for and kept.
-        command: the command line that new results record.
-        data: the folder of the datasets.
-        progress: is told of every trial.
-        clock: returns seconds.
+        experiment: Its trials are run.
+        scale: Which of its trials.
+        store: Holds the results so far, and gets the new ones.
+        command: The command line that new results record.
+        data: The folder of the datasets; None for the one that the environment names.
+        progress: Receives every trial before it runs; None shows nothing.
     """
     shown, results = progress or _Silent(), {}
     trials = experiment.at(scale)
@@ -78,7 +76,7 @@ def run_experiment(
     def run(number: int) -> None:
         try:
             results[number] = run_trial(
-                experiment, scale, trials[number - 1], store, command=command, data=data, say=shown.say, clock=clock
+                experiment, scale, trials[number - 1], store, command=command, data=data, say=shown.say
             )
             waiting.pop(number, None)
         except InUseError as error:
@@ -111,7 +109,6 @@ def run_trial(
     command: str,
     data: Path | None = None,
     say: Callable[[str], object] = str,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> Result:
     """Run one trial, or continue it where it was interrupted, and store its result with the seconds of all its runs.
 
@@ -125,16 +122,16 @@ def run_trial(
             shutil.rmtree(folder, ignore_errors=True)
             return stored
         before, spent = _seconds_before(folder), folder / _SPENT
-        began, found = clock(), versions()  # at the beginning: a checkout may change while a trial runs
+        began, found = time.perf_counter(), versions()  # at the beginning: a checkout may change while a trial runs
         try:
             values = _run(experiment, trial, TrialSetup(folder, data, store.networks, say))
         finally:
             with suppress(OSError):  # it must not hide why the trial ended
-                spent.write_text(f"{before + clock() - began:.1f}", encoding="utf-8")
+                spent.write_text(f"{before + time.perf_counter() - began:.1f}", encoding="utf-8")
         result = Result(
             trial=trial,
             values=values,
-            seconds=before + clock() - began,
+            seconds=before + time.perf_counter() - began,
             when=datetime.now(UTC).date().isoformat(),
             command=command,
             machine=describe_machine(),
