@@ -62,7 +62,7 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
     """Refuse an output whose graph holds a custom function, a non-linear node or a product of two that carry value.
 
     Raises:
-        UnsupportedOperationError: naming the node, or an operation without a rule that the output is made of.
+        UnsupportedOperationError: If it does, or if it is made of an operation without a rule; the message names it.
     """
     seen, waiting = set(), [output.grad_fn]
     while waiting:

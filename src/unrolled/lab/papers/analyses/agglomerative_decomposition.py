@@ -31,8 +31,9 @@ def agglomerate(score: Callable[[Tensor, Tensor, Tensor], Tensor], lengths: Tens
     """Give each word the score with which it is taken, shape (texts, longest), float64; 0 at padding.
 
     Args:
-        score: of at least one phrase: takes the numbers of their texts, their starts and their stops, all of one shape.
-        lengths: of the texts, shape (texts,).
+        score: Scores phrases, at least one: takes the numbers of their texts, their starts and their stops, all of one
+            shape.
+        lengths: Number of tokens of each text, shape (texts,).
     """
     time = int(lengths.max())
     inside = torch.arange(time) < lengths[:, None]

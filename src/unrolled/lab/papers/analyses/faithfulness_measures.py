@@ -51,16 +51,16 @@ def measure_method(name: str, batches: Batches, gradient: float, stable: int) ->
     """Measure a method on batches of texts.
 
     Args:
-        name: of the method, see :func:`attributor`.
-        batches: what is explained.
-        gradient: from :func:`time_gradient`.
-        stable: about how many texts are explained again for the stability; with 0 it is not measured.
+        name: Name of the method, see :func:`attributor`.
+        batches: The texts that are explained.
+        gradient: Seconds of a gradient, from :func:`time_gradient`.
+        stable: About how many texts are explained again for the stability; with 0 it is not measured.
 
     Returns:
         In JSON types; ``scores`` holds each text's score of deletion in thousandths.
 
     Raises:
-        UsageError: where the method does not exist for the network.
+        UsageError: If the method does not exist for the network.
     """
     method = attributor(name)
     method(batches[0][1].some(0, 1))  # what only the first call does is no part of the cost

@@ -27,13 +27,13 @@ def shapley_interactions(values: Tensor) -> Tensor:
     """Compute the indices of all pairs of n members from a function of their subsets.
 
     Args:
-        values: of the subsets, shape (..., 2ⁿ); member i is in subset number b where bit i of b is set.
+        values: Value of each subset, shape (..., 2ⁿ); member i is in subset number b where bit i of b is set.
 
     Returns:
         Shape (..., n, n), symmetric, zero on the diagonal.
 
     Raises:
-        ShapeError: when the number of subsets is no power of two.
+        ShapeError: If the number of subsets is no power of two.
 
     Example:
         >>> import torch

@@ -41,7 +41,7 @@ def expansion_pairs(explained: Explained, expansion: str) -> dict[str, Tensor]:
     """Score pairs of words of texts of one length by each of :data:`READINGS`, shape (batch, time, time).
 
     Raises:
-        UsageError: when the network reads backward.
+        UsageError: If the network reads backward.
     """
     terms = _terms(explained, expansion)
     shorter = torch.cat((torch.zeros_like(terms[:, :, :1]), terms[:, :, :-1]), dim=2)
@@ -143,6 +143,6 @@ def rival_pairs(explained: Explained, method: str) -> Tensor:
     """Score pairs of words of texts of one length by one of :data:`RIVALS`, shape (batch, time, time).
 
     Raises:
-        UsageError: when the method does not exist for the network.
+        UsageError: If the method does not exist for the network.
     """
     return RIVALS[method](explained)

@@ -54,7 +54,7 @@ def attributor(method: str) -> Attributor:
     """Find the function of a method by its name; any name that is no other method's is that of an expansion.
 
     Raises:
-        UsageError: when a method needs a library that is missing. The function raises it where the method does not
+        UsageError: If a method needs a library that is missing. The function raises it where the method does not
             exist for a network; ``account, path`` raises a ``ConvergenceError`` where its quadrature does not converge.
     """
     name, _, number = method.partition(", ")

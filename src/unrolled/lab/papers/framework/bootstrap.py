@@ -51,15 +51,15 @@ def mean_over_groups(groups: Sequence[Tensor], *, draws: int = 2000, seed: int =
     counts in groups of a few. So what is drawn is moved away from the group's mean by the root of n / (n - 1).
 
     Args:
-        groups: the values of each group, shape (members,), of at least two members each.
-        draws: how many resamples.
-        seed: which resamples.
+        groups: The values of each group, shape (members,), of at least two members each.
+        draws: Number of resamples.
+        seed: Seed of the generator that draws the resamples.
 
     Returns:
         The mean and the ends of its 95 % interval. It speaks of new members of these groups, not of other groups.
 
     Raises:
-        ShapeError: when a group has fewer than two members.
+        ShapeError: If a group has fewer than two members.
     """
     generator, drawn = torch.Generator().manual_seed(seed), []
     for group in groups:
@@ -77,19 +77,19 @@ def correlate(
     """Correlate two rows of numbers, on all examples and in every resample of the clusters.
 
     Args:
-        scores: shape (n,).
-        labels: shape (n,).
-        clusters: the number of each example's sentence, from 0, shape (n,), int64.
-        ranked: correlate ranks (Spearman) instead of values (Pearson). Ties share their mean rank, found anew in each
-            resample.
-        draws: how many resamples.
-        seed: which resamples.
+        scores: Score of each example, shape (n,).
+        labels: Label of each example, shape (n,).
+        clusters: Number of each example's sentence, from 0, shape (n,), int64.
+        ranked: Whether to correlate ranks (Spearman) instead of values (Pearson). Ties share their mean rank, found
+            anew in each resample.
+        draws: Number of resamples.
+        seed: Seed of the generator that draws the resamples.
 
     Returns:
         The coefficient; 0 where one of the rows does not vary.
 
     Raises:
-        ShapeError: when the rows are not equally long.
+        ShapeError: If the rows are not equally long.
 
     Example:
         >>> import torch

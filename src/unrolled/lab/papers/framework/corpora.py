@@ -25,9 +25,9 @@ def load_cached(name: str, kind: type[C], folder: Path | None) -> C:
     """Read a dataset, unless it is the one that was read last.
 
     Args:
-        name: a member of ``unrolled.lab.data.datasets``.
-        kind: the class of corpus wanted.
-        folder: of the datasets; when None, the environment variable ``UNROLLED_DATA``.
+        name: A member of ``unrolled.lab.data.datasets``.
+        kind: The class of corpus wanted.
+        folder: The folder of the datasets; None for the one that ``UNROLLED_DATA`` names.
     """
     corpus = _read(name, kind, folder)  # type: ignore[arg-type]  # a class is hashable
     assert isinstance(corpus, kind)
@@ -78,7 +78,7 @@ def draw_unique_splits(draw: Callable[[random.Random], E], sizes: Sizes, seed: i
     """Draw examples until the splits ``train``, ``dev`` and ``test`` are full of different ones.
 
     Raises:
-        UsageError: when there do not seem to be enough.
+        UsageError: If there do not seem to be enough.
     """
     generator = random.Random(seed)  # noqa: S311  # sentences, not secrets
     wanted, found = sum(sizes), dict[E, None]()  # a dict keeps the order in which they were drawn

@@ -182,8 +182,8 @@ class Experiment(ABC):
         """Compare the results with what was published.
 
         Args:
-            results: of the trials that have run, in the order of :meth:`trials`; some may be missing.
-            scale: at which they ran.
+            results: Results of the trials that have run, in the order of :meth:`trials`; some may be missing.
+            scale: The scale at which they ran.
 
         Returns:
             Tables and figures.

@@ -69,10 +69,10 @@ def grid(rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.
     """Make an empty figure of panels, which :func:`save` draws in the common style.
 
     Args:
-        rows: of panels.
-        columns: of panels.
-        width: of a panel in inches.
-        height: of a panel in inches.
+        rows: Number of rows of panels.
+        columns: Number of columns of panels.
+        width: Width of a panel in inches.
+        height: Height of a panel in inches.
 
     Returns:
         The figure and its panels, row by row.
@@ -104,17 +104,17 @@ def save(draw: Callable[[], Figure], folder: Path, name: str, *, svg: bool = Fal
     """Draw a figure in the common style and write it as PNG, and as SVG if asked.
 
     Args:
-        draw: makes the figure with :func:`grid` and draws on it.
-        folder: made if it does not exist.
-        name: of the files, without a suffix.
-        svg: whether to write an SVG too.
+        draw: Makes the figure with :func:`grid` and draws on it.
+        folder: Folder of the files; it is made if it does not exist.
+        name: Name of the files, without a suffix.
+        svg: Whether to write an SVG too.
 
     Returns:
         The paths, the PNG first.
 
     Raises:
-        FileError: when a file cannot be written.
-        UsageError: when matplotlib is missing.
+        FileError: If a file cannot be written.
+        UsageError: If matplotlib is missing.
     """
     try:
         from matplotlib import rc_context

@@ -29,8 +29,8 @@ def read_findings(folder: Path, experiment: Experiment) -> dict[Scale, tuple[str
     """Read the findings of an item: for each scale the fingerprint they carry and their text.
 
     Args:
-        folder: of the results.
-        experiment: the item.
+        folder: Folder of the results.
+        experiment: The item.
     """
     path = folder / f"{experiment.name}.md"
     if not path.is_file():
@@ -46,10 +46,10 @@ def current_findings(folder: Path, experiment: Experiment, scale: Scale, results
     """Give the findings about exactly these results as Markdown, or a note that there are only stale ones.
 
     Args:
-        folder: of the results.
-        experiment: the item.
-        scale: at which it was run.
-        results: what the findings must speak of.
+        folder: Folder of the results.
+        experiment: The item.
+        scale: The scale at which it was run.
+        results: The results that the findings must speak of.
 
     Returns:
         None where nothing has been written about this scale.

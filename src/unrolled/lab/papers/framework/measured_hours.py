@@ -85,10 +85,10 @@ def estimate(
     """Measure the trials of first seeds of each item, and tabulate what they and all seeds would take.
 
     Args:
-        experiments: the items.
-        scale: how large.
-        data: the folder of the datasets.
-        say: is told of each trial.
+        experiments: The items.
+        scale: Which of their trials.
+        data: The folder of the datasets; None for the one that ``UNROLLED_DATA`` names.
+        say: Receives a line about each trial.
     """
     rows: list[Sequence[str | Number]] = []
     for experiment in experiments:

@@ -20,9 +20,9 @@ def begin_with(experiments: Iterable[Experiment], file: str, folder: Path | None
     and both results are kept.
 
     Args:
-        experiments: as they are.
-        file: a path inside the data folder, of GloVe's or word2vec's format.
-        folder: the data folder; the environment variable ``UNROLLED_DATA`` if None.
+        experiments: The items with their own vectors.
+        file: A path inside the data folder, of GloVe's or word2vec's format.
+        folder: The data folder; None for the one that ``UNROLLED_DATA`` names.
 
     Raises:
         UsageError: If none of them begins with pretrained vectors at any scale.

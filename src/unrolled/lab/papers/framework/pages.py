@@ -62,10 +62,10 @@ def write_pages(experiments: Iterable[Experiment], store: ResultStore, folder: P
     """Write a page for each item that has been run, and the summary; return the summary's path.
 
     Args:
-        experiments: in the order of the summary.
-        store: holds their results.
-        folder: of the pages.
-        figures: the folder in which the figures are drawn.
+        experiments: The items, in the order of the summary.
+        store: Holds their results.
+        folder: Folder of the pages.
+        figures: The folder in which the figures are drawn.
     """
     experiments = list(experiments)
     runs = _runs(experiments, store)
@@ -96,10 +96,10 @@ def gallery_page(experiments: Iterable[Experiment], store: ResultStore, page: Pa
     """Draw the figures of each item at its largest scale, and return a page that shows them.
 
     Args:
-        experiments: in the order of the page.
-        store: holds their results.
-        page: where the page is going to lie: its links start there.
-        figures: the folder in which the figures are drawn.
+        experiments: The items, in the order of the page.
+        store: Holds their results.
+        page: Path of the page, from which its links start.
+        figures: The folder in which the figures are drawn.
     """
     parts = ["# Gallery"]
     last = {run.experiment.name: run for run in _runs(experiments, store)}

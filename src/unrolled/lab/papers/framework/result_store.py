@@ -64,7 +64,7 @@ class ResultStore:
         """Return the result of a trial, or None where it has not run.
 
         Raises:
-            DataError: when a file holds something else.
+            DataError: If a file holds something else.
         """
         key = trial.key(experiment.name, experiment.version)
         record = self.records(experiment.name).get((scale, key))
@@ -79,7 +79,7 @@ class ResultStore:
         """Append a result to the item's file, whole or not at all, and return the file's path.
 
         Raises:
-            FileError: when it cannot be written.
+            FileError: If it cannot be written.
         """
         record = {
             "format": _FORMAT,

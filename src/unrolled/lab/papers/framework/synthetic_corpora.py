@@ -173,7 +173,7 @@ def negation(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
     """Take a part of the negation corpus: films that are "not not charming".
 
     Raises:
-        UsageError: when a split has fewer sentences; the corpus has 4,120, 200 and 200.
+        UsageError: If a split has fewer sentences; the corpus has 4,120, 200 and 200.
     """
     whole = NegationReviews(seed=seed).read()
     splits = {"train": whole.train, "dev": whole.dev, "test": whole.test}
@@ -233,12 +233,12 @@ def answers(sizes: Sizes = SMALL, seed: int = 0, candidates: int = 5) -> Selecti
     """Make questions; only the right candidate is about the same person and the same matter.
 
     Args:
-        sizes: of the splits.
-        seed: which questions.
-        candidates: for each question, 2 to 32.
+        sizes: Number of examples of each split.
+        seed: Seed of the generator that draws the questions.
+        candidates: Number of candidates of each question, 2 to 32.
 
     Raises:
-        UsageError: when there cannot be so many candidates.
+        UsageError: If there cannot be so many candidates.
     """
     facts = [(person, matter) for person in _FIRST for matter in _FACTS]
     if not 2 <= candidates <= len(facts):
@@ -258,11 +258,11 @@ def brackets(sizes: Sizes = SMALL, seed: int = 0, kinds: int = 2, depth: int = 3
     """Draw well-formed strings of brackets.
 
     Args:
-        sizes: of the splits.
-        seed: which strings.
-        kinds: k.
-        depth: m, the largest number of open brackets.
-        longest: the largest number of brackets in a string; even.
+        sizes: Number of examples of each split.
+        seed: Seed of the generator that draws the strings.
+        kinds: Number of kinds of brackets, k.
+        depth: Largest number of open brackets.
+        longest: Largest number of brackets in a string; even.
     """
 
     def draw(generator: random.Random) -> tuple[int, ...]:

@@ -93,7 +93,7 @@ class Table:
     """Rows of cells under a heading.
 
     Raises:
-        UsageError: when a row has not as many cells as there are columns.
+        UsageError: If a row has not as many cells as there are columns.
     """
 
     title: str

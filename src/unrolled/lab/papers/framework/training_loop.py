@@ -61,11 +61,11 @@ def train_steps(
     """Take one step for each batch and stop when a loss or a gradient is not finite.
 
     Args:
-        model: whose parameters are trained.
-        batches: in their order.
-        loss: of a model and a batch, a scalar.
-        optimiser: of the model's parameters.
-        clip: the largest norm of a gradient; longer ones are shortened to it.
+        model: Its parameters are trained.
+        batches: The batches, in their order.
+        loss: Computes a scalar of a model and a batch.
+        optimiser: Optimiser of the model's parameters.
+        clip: Largest norm of a gradient; longer ones are shortened to it.
 
     Returns:
         The losses and the norms of the gradients.

@@ -75,12 +75,12 @@ def train_model(
     """Train a model for a task, or continue the run that was interrupted, and return the finished run.
 
     Args:
-        setup: of the trial.
-        task: a member of ``unrolled.lab.tasks``, or the class of another task.
-        corpus: to train on.
-        model: the settings of its architecture that differ from the task's defaults.
-        training: the training settings that differ from the task's defaults.
-        name: of the run within the trial.
+        setup: Setup of the trial.
+        task: A member of ``unrolled.lab.tasks``, or the class of another task.
+        corpus: The corpus to train on.
+        model: The settings of its architecture that differ from the task's defaults.
+        training: The training settings that differ from the task's defaults.
+        name: Name of the run within the trial.
     """
     kind = TASKS.get(task) if isinstance(task, str) else task
     built = kind.from_corpus(corpus, kind.Architecture(**model))
