@@ -107,6 +107,32 @@ class AffineKernel(SequenceKernel):
             offsets, diagonals = self.expand(*leaves)
             return leaves, offsets, diagonals
 
+    def grad_maps(
+        self,
+        maps: tuple[list[Tensor], *Maps],
+        grad_parts: Mapping[str, Tensor],
+        blocks: Sequence[Tensor],
+        carried: Tensor,
+    ) -> tuple[Tensor | None, ...]:
+        """Compute the gradients of the leaves of some tokens from those of the parts of their new states.
+
+        Args:
+            maps: The leaves, the parts of g and the diagonals, of :meth:`read`.
+            grad_parts: By the name of the part, each (steps, batch, d).
+            blocks: The products U_k h, each (steps, batch, d).
+            carried: The first part of the states before, shape (steps, batch, d).
+        """
+        leaves, offsets, diagonals = maps
+        images = [*zip(offsets, grad_parts.values(), strict=True)]
+        for part, gradient in grad_parts.items():
+            images += [
+                (diagonal, gradient * value)
+                for diagonal, value in self.pattern.summands(part, diagonals, blocks, carried)
+                if diagonal.requires_grad
+            ]
+        moved, gradients = zip(*((image, gradient) for image, gradient in images if image.requires_grad), strict=True)
+        return torch.autograd.grad(moved, leaves, gradients, allow_unused=True)
+
     def forward(self, *tensors: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run into one buffer; save the products."""
         from_input, state, recurrent, *others = tensors
@@ -173,18 +199,12 @@ class AffineKernel(SequenceKernel):
                     weighted_sum(several[k], out=block[t])
                 hidden[t].addmm_(flat[t], recurrent)
                 weighted_sum(to_carried[k], carried[t], out=carried[t])
-            moved = [*zip(offsets, (part[start + 1 : stop + 1] for part in whole.values()), strict=True)]
-            taken = products[start:stop].split(d, dim=-1)
-            for name, part in whole.items():
-                moved += [
-                    (diagonal, part[start + 1 : stop + 1] * value)
-                    for diagonal, value in pattern.summands(name, diagonals, taken, states[start:stop, :, :d])
-                    if diagonal.requires_grad
-                ]
-            images, gradients = zip(
-                *((one, gradient_of_one) for one, gradient_of_one in moved if one.requires_grad), strict=True
+            of_inputs, *found = self.grad_maps(
+                (leaves, offsets, diagonals),
+                {name: part[start + 1 : stop + 1] for name, part in whole.items()},
+                products[start:stop].split(d, dim=-1),
+                states[start:stop, :, :d],
             )
-            of_inputs, *found = torch.autograd.grad(images, leaves, gradients, allow_unused=True)
             grad_tokens.append(torch.zeros_like(leaves[0]) if of_inputs is None else of_inputs)
             for place, more in enumerate(found):
                 before = grad_others[place]
