@@ -113,7 +113,7 @@ def _complete(words: Sequence[str]) -> int:
     """Answer a shell that asks for completions; what cannot be completed is no error."""
     try:
         app(args=list(words), prog_name="unrolled", standalone_mode=False)
-    except Exception:
+    except Exception:  # its text would stand in the middle of a line that somebody is typing
         return 1
     return 0
 

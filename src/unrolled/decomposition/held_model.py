@@ -24,6 +24,7 @@ from unrolled.decomposition.layer_runs import NetworkCall, run_layers
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.shares import Shares
+from unrolled.held_forward.gates import CONTENT_SHARE
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operands import carries
 from unrolled.held_forward.recorded_maps import image
@@ -50,7 +51,7 @@ class HeldModel(HeldForward):
         self,
         rows: Rows,
         expansion: Linearisation,
-        share: float = 0.75,
+        share: float = CONTENT_SHARE,
         recorded: RecordedNetworks | None = None,
     ) -> None:
         super().__init__(rows, share)

@@ -21,6 +21,7 @@ from torch import Tensor
 from unrolled.cells.ray import Ray
 from unrolled.errors import UnsupportedOperationError, UsageError
 from unrolled.expansions.base import Linearisation
+from unrolled.held_forward.gates import CONTENT_SHARE
 from unrolled.linalg.operators import Operator
 
 __all__ = ["Shares"]
@@ -30,7 +31,7 @@ class Shares(Linearisation):
     """Split every step by lines from zero.
 
     Args:
-        share: p, from 0 to 1.
+        share: p, from 0 to 1; ¾ unless given.
 
     Raises:
         UsageError: If p is no number, or outside that range.
@@ -40,7 +41,7 @@ class Shares(Linearisation):
     exact = True
     local = False
 
-    def __init__(self, share: float = 0.75) -> None:
+    def __init__(self, share: float = CONTENT_SHARE) -> None:
         if not isinstance(share, SupportsFloat) or not 0 <= float(share) <= 1:
             raise UsageError(f"shares({share}): expected a number from 0 to 1, the share of the content")
         self.share = float(share)
@@ -69,4 +70,4 @@ class Shares(Linearisation):
         return ray.end - ray.increment(operator), operator
 
     def __str__(self) -> str:
-        return self.name if self.share == 0.75 else f"{self.name}({self.share:g})"
+        return self.name if self.share == CONTENT_SHARE else f"{self.name}({self.share:g})"

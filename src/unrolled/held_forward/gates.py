@@ -22,7 +22,10 @@ from unrolled.held_forward.moves import CONVERSIONS, MOVES
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.tensor_notes import TensorNotes
 
-__all__ = ["OF_ONE_ENTRY", "Gate", "Gates"]
+__all__ = ["CONTENT_SHARE", "OF_ONE_ENTRY", "Gate", "Gates"]
+
+CONTENT_SHARE = 0.75
+"""p, unless another one is asked for; docs/results/ours-content-share.md compares others."""
 
 OF_ONE_ENTRY = (
     MOVES
@@ -33,7 +36,6 @@ OF_ONE_ENTRY = (
     )
 )
 """Operations on one tensor under which a gate stays a gate: what they put beside its entries is zero."""
-
 
 _HIGHEST = 16
 """The highest power of a gate that is one: each takes a product more, and a higher one is a content."""

@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.gates import CONTENT_SHARE
 from unrolled.held_forward.held_operations import HELD
 from unrolled.held_forward.operands import of_kind, operands
 from unrolled.held_forward.operation_call import OperationCall
@@ -237,7 +238,7 @@ class SecantIncrements(Increments):
 class ShareIncrements(Increments):
     """Lines begin at zero; of a gated product the share p is the content's."""
 
-    def __init__(self, share: float = 0.75) -> None:
+    def __init__(self, share: float = CONTENT_SHARE) -> None:
         super().__init__()
         self.share = share
 

@@ -13,7 +13,7 @@ from torch.overrides import resolve_name
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.bias_alone import BiasAlone
 from unrolled.held_forward.coarsest_type import with_type_of_value
-from unrolled.held_forward.gates import Gates
+from unrolled.held_forward.gates import CONTENT_SHARE, Gates
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.handed_over import MeetsOtherThreads
 from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
@@ -108,7 +108,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
     begins_value: ClassVar[frozenset[str]] = frozenset({"embedding", "embedding_bag"})
     """Operations that make value of what carries none."""
 
-    def __init__(self, rows: Rows, share: float = 0.75) -> None:
+    def __init__(self, rows: Rows, share: float = CONTENT_SHARE) -> None:
         super().__init__()
         self.begin_run(rows.model, rows.first_node)
         self.rows = rows

@@ -45,6 +45,9 @@ from unrolled.held_forward.rows import Rows
 
 __all__ = ["numbers_of_call"]
 
+_NOTHING = 1e-30
+"""A difference that is none where the states contribute nothing either."""
+
 
 def numbers_of_call(
     recorded: RecordedForward,
@@ -128,7 +131,7 @@ def _read_of(recorded: RecordedForward, read: Readout, states: Sequence[Tensor])
         total = total + (w * state).sum(dim=(0, 2))
         expected, size = expected + (w * known).sum(dim=(0, 2)), size + (w * known).abs().sum(dim=(0, 2))
     # relative to what the states contribute: those that the target does not read need not be close
-    if not bool(((total.detach() - expected).abs() <= PARITY[total.dtype] * size + 1e-30).all()):
+    if not bool(((total.detach() - expected).abs() <= PARITY[total.dtype] * size + _NOTHING).all()):
         raise NoNumbersError("a held run of the model gives other states than the model itself")
     return total
 

@@ -147,7 +147,7 @@ def fetch_hub_dataset(data: str) -> dict[str, int]:
     with _library(online=True) as datasets:
         try:
             found = datasets.load_dataset(name, configuration or None)
-        except Exception as error:
+        except Exception as error:  # as above
             raise FileError(f"{data}: cannot be fetched: {first_line(error)}") from error
     return {str(split): len(table) for split, table in found.items()}
 
