@@ -46,6 +46,7 @@ from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, l
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +63,6 @@ PUBLISHED: Mapping[str, Mapping[float, float]] = {
 }
 """Mean error of a step in percent, by weight decay."""
 
-_ENCODERS = {"Elman": "rnn", "GRU": "gru", "LSTM": "lstm"}
 _EXPANSIONS = ("zero", "activation", "operating", "path")
 _DECAYS: dict[Scale, tuple[float, ...]] = {
     "smoke": (1e-5, 3e-4),
@@ -129,7 +129,7 @@ class Approximation(Experiment):
         model = {"hidden": chosen["hidden"], "embedding": chosen["hidden"], **{name: chosen[name] for name in _DROPOUT}}
         model["options"] = {"bias": chosen["bias"]} if "bias" in chosen else {}
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
-        run = train_model(setup, "classify", corpus, {"encoder": _ENCODERS[chosen["kind"]], **model}, training)
+        run = train_model(setup, "classify", corpus, {"encoder": encoder_of(chosen["kind"]), **model}, training)
         split = cast("EncodedTexts", run.task.encode(corpus.test))
         return {**run_metrics(run), **mean_errors(cast("Classifier", run.model), split)}
 

@@ -47,15 +47,16 @@ from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid
 from unrolled.lab.papers.framework.synthetic_corpora import ratings
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Intensification"]
 
-_MODELS = {"MVMA-G": "mvma_g", "GRU": "gru", "LSTM": "lstm", "MVMA-L": "mvma_l", "MVM-G": "mvm_g", "MVM-L": "mvm_l"}
 _IN_PAPER = ("MVMA-G", "GRU", "LSTM", "MVMA-L")
 """The models of the paper's figures."""
+_MODELS = (*_IN_PAPER, "MVM-G", "MVM-L")
 _NETWORKS = ("GRU", "LSTM")
 _WORDS = ("", "not", "very")
 _SIGNS = {"positive": 1, "negative": -1}
@@ -92,7 +93,7 @@ class Intensification(Experiment):
         as_published = scale in ("day", "paper")
         models = _MODELS if as_published else _IN_PAPER
         for seed, model in product(range(sizes.pop("seeds")), models):
-            architecture = {"encoder": _MODELS[model], "pooling": "mean", **sizes}
+            architecture = {"encoder": encoder_of(model), "pooling": "mean", **sizes}
             settings = {
                 "data": "made-up ratings" if scale == "smoke" else "sst-regression",
                 "begins with": None if scale == "smoke" else GLOVE,

@@ -37,24 +37,15 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import entities
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["EntitiesOfCode"]
 
-_MODELS = {
-    "MVMA-G": "mvma_g",
-    "GRU": "gru",
-    "MVM-G": "mvm_g",
-    "VA-W": "va_w",
-    "Elman": "rnn",
-    "LSTM": "lstm",
-    "MVMA-L": "mvma_l",
-    "MVM-L": "mvm_l",
-    "VA-EW": "va_ew",
-    "MVMA-E": "mvma_e",
-    "MVMA-ME": "mvma_me",
-    "MVM-E": "mvm_e",
-}
+_MODELS = (
+    "MVMA-G", "GRU", "MVM-G", "VA-W", "Elman", "LSTM", "MVMA-L", "MVM-L", "VA-EW", "MVMA-E", "MVMA-ME", "MVM-E",
+)  # fmt: skip
+
 _SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"made_up": True, "hidden": 4, "embedding": 8, "epochs": 1},
@@ -84,7 +75,7 @@ class EntitiesOfCode(Experiment):
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed; at scale smoke four of them."""
-        models = [*_MODELS][:4] if scale == "smoke" else [*_MODELS]
+        models = _MODELS[:4] if scale == "smoke" else _MODELS
         listed = []
         for seed, model in product(range(_SEEDS[scale]), models):
             chosen: dict[str, Any] = {"model": model, **_SIZES[scale], **_MODEL, **_TRAINING, "seed": seed}
@@ -98,7 +89,7 @@ class EntitiesOfCode(Experiment):
         chosen = trial.settings
         corpus = entities(_SMALL) if "made_up" in chosen else load_cached("conll2003", Tagging, setup.data)
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
-        model["encoder"] = _MODELS[chosen["model"]]
+        model["encoder"] = encoder_of(chosen["model"])
         model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
         training = {name: chosen[name] for name in ("epochs", *_TRAINING, "spectral", "seed") if name in chosen}
         kind = NamesByPlace if "window" in chosen else NamesOfCode

@@ -42,6 +42,7 @@ from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +59,6 @@ _MODELS = (
 )  # fmt: skip
 """Those of both figures, the most informative first, and the Elman network, which the paper only mentions."""
 _SMOKE = ("GRU", "MVMA-G", "VA-W", "MVMA-ME", "MVMA-E", "Transformer", "MM")
-_ENCODERS = {**{model: model.lower().replace("-", "_") for model in _MODELS}, "Elman": "rnn"}
 _BY_CONTEXT = ("VA-W", "VA-EW", "Transformer")
 LEARNS: Mapping[str, bool | None] = {
     "GRU": True, "MVMA-G": True, "MVM-G": True, "MVMA-ME": None, "LSTM": True, "MVMA-L": True, "MVM-L": True,
@@ -103,7 +103,7 @@ class Negation(Experiment):
         for seed, model in product(range(sizes["seeds"]), _MODELS if scale != "smoke" else _SMOKE):
             size = sizes["side"] ** 2 if model == "MM" else sizes["hidden"]
             architecture = {
-                "encoder": _ENCODERS[model],
+                "encoder": encoder_of(model),
                 "hidden": size,
                 "embedding": size,
                 "pooling": "mean" if model == "Transformer" else "last",

@@ -35,24 +35,14 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["RelationsOfCode"]
 
-_MODELS = {
-    "MVMA-G": "mvma_g",
-    "MVMA-L": "mvma_l",
-    "GRU": "gru",
-    "LSTM": "lstm",
-    "MVM-G": "mvm_g",
-    "MVM-L": "mvm_l",
-    "Elman": "rnn",
-    "MVMA-E": "mvma_e",
-    "MVMA-ME": "mvma_me",
-    "VA-EW": "va_ew",
-    "MVM-E": "mvm_e",
-    "VA-W": "va_w",
-}
+_MODELS = (
+    "MVMA-G", "MVMA-L", "GRU", "LSTM", "MVM-G", "MVM-L", "Elman", "MVMA-E", "MVMA-ME", "VA-EW", "MVM-E", "VA-W",
+)  # fmt: skip
 """All of table 4 but MM, for which the paper reports no convergence."""
 _SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, Any]] = {
@@ -78,7 +68,7 @@ class RelationsOfCode(Experiment):
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed; at scale smoke three of them."""
-        models = [*_MODELS][:3] if scale == "smoke" else [*_MODELS]
+        models = _MODELS[:3] if scale == "smoke" else _MODELS
         listed = []
         for seed, model in product(range(_SEEDS[scale]), models):
             chosen = {"model": model, **_SIZES[scale], **_MODEL, **_TRAINING, "seed": seed}
@@ -96,7 +86,7 @@ class RelationsOfCode(Experiment):
         chosen = trial.settings
         corpus = relations(_SMALL) if "made_up" in chosen else load_cached("semeval2010", Relations, setup.data)
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
-        model["encoder"] = _MODELS[chosen["model"]]
+        model["encoder"] = encoder_of(chosen["model"])
         model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
         learned = ("epochs", "batch", *_TRAINING, "spectral", "seed")
         training = {name: chosen[name] for name in learned if name in chosen}

@@ -65,6 +65,7 @@ from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import mean_errors
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.table3 import PUBLISHED as ACCURACIES
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED as RELATIONS
 from unrolled.lab.training.run_folder import Run
@@ -137,7 +138,6 @@ _SIDES: dict[Scale, int] = {"smoke": 3, "cpu": 16, "day": 32, "paper": 32}  # of
 _SENTIMENT = ("sentiment", "optimisers", "longer", "reading")
 _ALL_CLASSES = ("all classes", "narrow vectors", "rates", "places", "seeds")
 """The parts that learn nineteen classes, as ``relations-of-code`` does."""
-_ENCODERS = {name: name.lower().replace("-", "_") for names in _NETWORKS.values() for name in names} | {"Elman": "rnn"}
 _OF_CODE: Mapping[str, Any] = {
     "epochs": 40, "patience": 40, "batch": 128, "optimiser": "adagrad", "lr": 0.01, "clip": 5.0,
     "dropout": 0.5, "word_dropout": 0.0, "weight_decay": 1e-5, "bidirectional": False, "pooling": "last",
@@ -223,7 +223,7 @@ class SingleChanges(Experiment):
         if part == "ratings":
             return Intensification().run(trial, setup)
         model = {name: chosen[name] for name in _ARCHITECTURE if name in chosen}
-        model["encoder"] = _ENCODERS[chosen["network"]]
+        model["encoder"] = encoder_of(chosen["network"])
         if "block" in chosen:
             model["options"] = {"window": chosen["block"]}
         training = {name: chosen[name] for name in _LEARNED if name in chosen}

@@ -38,6 +38,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure, train_model, train_once
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of, main_models_first
 
 __all__ = ["CORPORA", "PUBLISHED", "SentimentAndTopics", "learn", "read_corpus", "without_long"]
 
@@ -61,11 +62,6 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
 }
 """Accuracy in percent on dev and test of each corpus, in the order of ``CORPORA``; None: it failed to converge."""
 
-_ENCODERS = {
-    **{name: name.lower().replace("-", "_") for name in PUBLISHED},
-    "Elman": "rnn",
-}
-_FIRST = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
 _SPLITS = ("dev", "test")
 
 _CORPORA: dict[Scale, dict[str, dict[str, Any]]] = {
@@ -131,7 +127,7 @@ class SentimentAndTopics(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, corpus by corpus; at scale smoke most of them learn only the first corpus."""
         sizes, listed = dict(_SIZES[scale]), []
-        models = (*_FIRST, *(model for model in PUBLISHED if model not in _FIRST))
+        models = main_models_first(PUBLISHED)
         for seed, (column, data) in product(range(sizes.pop("seeds")), _CORPORA[scale].items()):
             for model in models[:2] if scale == "smoke" and column != CORPORA[0] else models:
                 chosen = {"column": column, "epochs": 1, "window": 5, **data, **sizes, **_TRAINING, **_DROPOUT}
@@ -166,7 +162,7 @@ def learn(corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup) 
     """Train the network that the settings of a trial name, choose the epoch on dev, measure on test."""
     size = chosen["side"] ** 2 if chosen["model"] == "MM" else chosen["hidden"]
     model = {
-        "encoder": _ENCODERS[chosen["model"]],
+        "encoder": encoder_of(chosen["model"]),
         "hidden": size,
         "embedding": size,
         "pooling": "mean" if chosen["model"] == "Transformer" else "last",  # as the authors' Transformer

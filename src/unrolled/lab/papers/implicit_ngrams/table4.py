@@ -38,6 +38,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of, main_models_first
 
 __all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames"]
 
@@ -60,8 +61,6 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
 }
 """F1 in percent on dev and test of each task, in the order of ``COLUMNS``; None: it failed to converge."""
 
-_ENCODERS = {**{name: name.lower().replace("-", "_") for name in PUBLISHED}, "Elman": "rnn"}
-_FIRST = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
 _SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, dict[str, int]]] = {
     "smoke": {
@@ -128,7 +127,7 @@ class RelationsAndNames(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, task by task."""
         listed = []
-        models = (*_FIRST, *(model for model in PUBLISHED if model not in _FIRST))
+        models = main_models_first(PUBLISHED)
         for seed, (column, sizes) in product(range(_SEEDS[scale]), _SIZES[scale].items()):
             for rate, model in product(_GRIDS[column] if scale == "day" else ({},), models):
                 if scale == "smoke" and column != COLUMNS[0] and model not in models[:2]:
@@ -164,7 +163,7 @@ class RelationsAndNames(Experiment):
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL[column])}
         if chosen["model"] == "MM":
             model["hidden"] = model["embedding"] = chosen["side"] ** 2
-        model["encoder"] = _ENCODERS[chosen["model"]]
+        model["encoder"] = encoder_of(chosen["model"])
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         learned = ("epochs", "patience", "batch", *_TRAINING[column], "seed")
         training = {name: chosen[name] for name in learned if name in chosen}

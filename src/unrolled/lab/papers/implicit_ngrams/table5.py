@@ -40,6 +40,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 
 __all__ = ["CORPORA", "PUBLISHED", "PerplexityByEncoder"]
 
@@ -56,7 +57,6 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
 }
 """Perplexities on dev and test of each corpus, in the order of ``CORPORA``."""
 
-_ENCODERS = {name: name.lower().replace("-", "_") for name in PUBLISHED}
 _SPLITS = ("dev", "test")
 _AT: dict[Scale, dict[str, dict[str, Any]]] = {
     "smoke": {"ptb": {"hidden": 8, "embedding": 8}},
@@ -125,7 +125,7 @@ class PerplexityByEncoder(Experiment):
         model = {name: chosen[name] for name in ("hidden", "embedding", "adaptive", "dropout", *_MODEL)}
         training = {name: chosen[name] for name in ("epochs", "patience", "batch", *_TRAINING, "seed")}
         training["steps"] = chosen.get("steps")
-        return train_and_measure(setup, "lm", corpus, {"encoder": _ENCODERS[chosen["model"]], **model}, training)
+        return train_and_measure(setup, "lm", corpus, {"encoder": encoder_of(chosen["model"]), **model}, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare perplexities with the published ones."""

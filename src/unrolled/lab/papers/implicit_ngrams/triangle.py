@@ -27,6 +27,7 @@ from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.training.run_folder import Run
 from unrolled.report.colour import colour_map
 
@@ -38,7 +39,7 @@ __all__ = ["SENTENCES", "TriangleOfScores"]
 SENTENCES = ("the film never loses its charm", "it is not a bad story , but it moves too slowly")
 """As in the paper's first sentence, a word reverses what follows it."""
 _NEVER, _LOSES = 2, 3  # their places in the first sentence
-_MODELS = {"MVMA-G": "mvma_g", "GRU": "gru"}
+_MODELS = ("MVMA-G", "GRU")
 _IN_PAPER = "MVMA-G"
 _SIZES: dict[Scale, int] = {"smoke": 8, "cpu": 64, "day": 300, "paper": 300}
 # As in implicit-ngrams/negation, so that both share their networks.
@@ -62,8 +63,8 @@ class TriangleOfScores(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List both models."""
         trials = []
-        for model, encoder in _MODELS.items():
-            architecture = {"encoder": encoder, "hidden": _SIZES[scale], "embedding": _SIZES[scale]}
+        for model in _MODELS:
+            architecture = {"encoder": encoder_of(model), "hidden": _SIZES[scale], "embedding": _SIZES[scale]}
             settings = {
                 "data": "made-up negation" if scale == "smoke" else "sst2",
                 "name": model,

@@ -42,13 +42,14 @@ from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, l
 from unrolled.lab.papers.framework.synthetic_corpora import topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["MapOfContexts", "neighbours_agree"]
 
-_MODELS = {"MVMA-G": "mvma_g", "MVM-G": "mvm_g"}
+_MODELS = ("MVMA-G", "MVM-G")
 _LONGEST = 29
 _NEIGHBOURS = 10
 _PERPLEXITY = 30.0  # the paper does not state it; the usual value of t-SNE
@@ -82,8 +83,8 @@ class MapOfContexts(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List both models, seed by seed."""
         size, trials = _SIZES[scale]["hidden"], []
-        for seed, (model, encoder) in product(range(_SIZES[scale]["seeds"]), _MODELS.items()):
-            architecture = {"encoder": encoder, "hidden": size, "embedding": size}
+        for seed, model in product(range(_SIZES[scale]["seeds"]), _MODELS):
+            architecture = {"encoder": encoder_of(model), "hidden": size, "embedding": size}
             settings = {
                 "data": _DATA[scale],
                 "name": model,

@@ -1,0 +1,20 @@
+"""The names that the paper gives its models: what the library calls them, and the order in which they are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["encoder_of", "main_models_first"]
+
+_MAIN = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
+"""The models that the paper's argument is about, and those that they approximate."""
+
+
+def encoder_of(model: str) -> str:
+    """Return the library's name of the encoder of a model, such as ``mvma_g`` of MVMA-G."""
+    return "rnn" if model == "Elman" else model.lower().replace("-", "_")
+
+
+def main_models_first(models: Iterable[str]) -> list[str]:
+    """List the main models, then the others in their order."""
+    return [*_MAIN, *(model for model in models if model not in _MAIN)]
