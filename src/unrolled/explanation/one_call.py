@@ -78,7 +78,7 @@ def explain_one_call(
         deterministic=deterministic,
         notes=(*drawn, *of_words),
     )
-    by_target = [[call.explanation(k, b, of_one) for b, of_one in enumerate(words)] for k in range(len(reads))]
+    by_target = [[call.explanation(k, b, tokens) for b, tokens in enumerate(words)] for k in range(len(reads))]
     return [replace(one, exact=one.exact and one.closes) for one in choice.combine(by_target)]
 
 

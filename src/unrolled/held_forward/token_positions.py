@@ -136,9 +136,9 @@ class TokenPositions:
         elif name == "scatter" and len(args) == 4 and (vectors := self.scattered(*args)) is not None:
             found = vectors
         elif name in ELEMENTWISE and isinstance(result, Tensor):
-            operands = (*args, *call.kwargs.values())
-            kept = name in CHOOSES and self._choose_numbers(operands)
-            found = None if kept else self.of_entries(operands, result.shape)
+            given = (*args, *call.kwargs.values())
+            kept = name in CHOOSES and self._choose_numbers(given)
+            found = None if kept else self.of_entries(given, result.shape)
         elif name in LOOKS_UP and len(args) > 1:
             found = self._compared(args[LOOKS_UP[name]], args[1 - LOOKS_UP[name]], result.shape)
         elif name in CASTS and first in self and isinstance(result, Tensor):
@@ -160,8 +160,8 @@ class TokenPositions:
 
         What a mask does to ids is a choice, which is held.
         """
-        operands = [each for each in values if each in self or each in self.several]
-        ids = [each for each in operands if not self.are_masks(each)] or operands
+        known = [each for each in values if each in self or each in self.several]
+        ids = [each for each in known if not self.are_masks(each)] or known
         if any(each in self.several for each in ids):
             return None
         found: Tensor | None = None
@@ -175,9 +175,9 @@ class TokenPositions:
             found = wide if found is None else torch.maximum(found, wide)
         return found
 
-    def _choose_numbers(self, operands: Iterable[Any]) -> bool:
+    def _choose_numbers(self, values: Iterable[Any]) -> bool:
         """Whether masks keep some of the model's own numbers, as those of positions; the choice is held."""
-        given = [each for each in operands if isinstance(each, Tensor)]
+        given = [each for each in values if isinstance(each, Tensor)]
         own = [each for each in given if each not in self and each.numel()]
         masks = all(self.are_masks(each) for each in given if each in self)
         return masks and any(bool((each != each.reshape(-1)[0]).any()) for each in own)

@@ -37,8 +37,8 @@ def sweep_back(operator: Operator, covectors: Tensor, with_inputs: bool = False)
     by_inputs: list[Tensor | None] = []
     workspace = Workspace()
     for t in reversed(range(len(covectors))):
-        block = places[t + 1].reshape(-1, *covectors.shape[-2:])
-        image, by_step = operator.at(t).apply_transpose(block, with_inputs, workspace=workspace)
+        columns = places[t + 1].reshape(-1, *covectors.shape[-2:])
+        image, by_step = operator.at(t).apply_transpose(columns, with_inputs, workspace=workspace)
         places[t].add_(image.view_as(places[t]))
         by_inputs.append(by_step)
     of_steps = [each for each in reversed(by_inputs) if each is not None]

@@ -98,9 +98,9 @@ def signed(call: LogarithmCall) -> Any:
 @beside("add", "sub")
 def add(call: LogarithmCall) -> Any:
     """Multiply or divide values; what is held, as any other exponential, leaves a value as it is."""
-    result, (a, b, scale) = call.plain(), call.bind("input", "other", "alpha")
+    result, (a, b, factor) = call.plain(), call.bind("input", "other", "alpha")
     first, second = call.of(a), call.of(b)
-    if (first is None and second is None) or scale not in (None, 1):
+    if (first is None and second is None) or factor not in (None, 1):
         return result
     first, second = first or Logarithm(None), second or Logarithm(None)
     if call.name == "sub":
@@ -122,11 +122,11 @@ def add(call: LogarithmCall) -> Any:
     return call.mode.logarithms.keep(result, found)
 
 
-def _beside_held(found: Logarithm, held: Logarithm) -> Logarithm:
+def _beside_held(found: Logarithm, factor: Logarithm) -> Logarithm:
     """A value times a held factor; one that is divided by a product of gates remembers these."""
     if found.value is None:  # a product of gates, unless both are
-        return found if held.decays is None else Logarithm(None)
-    return replace(found, decays=held.decays if held.decays and held.sign != found.sign else found.decays)
+        return found if factor.decays is None else Logarithm(None)
+    return replace(found, decays=factor.decays if factor.decays and factor.sign != found.sign else found.decays)
 
 
 @beside("cumsum")

@@ -86,7 +86,7 @@ def pad(call: LogarithmCall) -> Any:
     )
 
 
-def _moved(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -> Any:
+def _moved(call: LogarithmCall, given: Any, rearrange: Callable[[Any], Any]) -> Any:
     """Move values as the operation moves their logarithms; gates stay gates unless they are chosen from."""
     result, tensors = call.plain(), [each for each in operands(given) if _is_value(each)]
     found = [each for each in map(call.of, tensors) if each is not None]
@@ -95,21 +95,23 @@ def _moved(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -> Any:
         return result
     if not signs:
         held = next((each for each in found if each.decays is not None), Logarithm(None))
-        return _keep_each(call, result, None, replace(held, decays=_moved_decays(call, given, move)))
+        return _keep_each(call, result, None, replace(held, decays=_moved_decays(call, given, rearrange)))
     (sign,), gates = signs, call.mode.gates
     values = for_each_tensor(given, lambda each: stand_in(call, each, sign))
     with call.mode:
-        moved = move(values)
-    exact = move(detached(values))
+        moved = rearrange(values)
+    exact = rearrange(detached(values))
     moved = [call.exact(*each) for each in zip(_several(moved), _several(exact), strict=True)]
     chosen = call.name in ("where", "masked_fill")
     if not chosen and all(each.value is None or gates.of(each.value) for each in found):
-        risen = move(for_each_tensor(values, lambda z: gate.risen if (gate := gates.of(z)) else torch.zeros_like(z)))
-        gates.keep_each(moved, risen, move(for_each_tensor(values, lambda z: getattr(gates.of(z), "at_zero", z))))
+        risen = rearrange(
+            for_each_tensor(values, lambda z: gate.risen if (gate := gates.of(z)) else torch.zeros_like(z))
+        )
+        gates.keep_each(moved, risen, rearrange(for_each_tensor(values, lambda z: getattr(gates.of(z), "at_zero", z))))
     return _keep_each(call, result, moved, Logarithm(None, sign))
 
 
-def _moved_decays(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -> Decays | None:
+def _moved_decays(call: LogarithmCall, given: Any, rearrange: Callable[[Any], Any]) -> Decays | None:
     """Move the gates of a cumulative sum along its axis; what is put beside it are gates that are open."""
     known = [found.decays for each in operands(given) if (found := call.of(each)) is not None and found.decays]
     if call.name not in _ALONG or len(known) != 1:
@@ -117,7 +119,7 @@ def _moved_decays(call: LogarithmCall, given: Any, move: Callable[[Any], Any]) -
     decays = known[0]
 
     def moved(part: Tensor, beside_it: Callable[[Tensor], Tensor]) -> Tensor:
-        tensor: Tensor = move(
+        tensor: Tensor = rearrange(
             for_each_tensor(given, lambda u: part if getattr(call.of(u), "decays", None) else beside_it(u.detach()))
         )
         return tensor

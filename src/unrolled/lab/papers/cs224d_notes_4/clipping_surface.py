@@ -155,8 +155,8 @@ def _grid_points(
 ) -> tuple[Tensor, Tensor]:
     """Give the coordinates of a grid of points, by default over the figure, shapes (count, count)."""
     w, b = (torch.linspace(*ends, count, dtype=torch.float64) for ends in ranges)
-    grid = torch.meshgrid(w, b, indexing="ij")
-    return grid[0], grid[1]
+    across, up = torch.meshgrid(w, b, indexing="ij")
+    return across, up
 
 
 def _share(which: Tensor) -> float:
