@@ -34,15 +34,13 @@ _SHARES = (8, 1, 1)
 _EXCLUDED = {"__pycache__", "dist-packages", "idle_test", "site-packages", "test", "tests"}
 
 
-class WarAndPeace(Dataset):
-    """Tolstoy's novel in English."""
+class _Book(Dataset):
+    """One file of text, cut by position."""
 
-    name = "war_and_peace"
     kind = Characters
-    description = "a novel: 3,196,213 characters, 82 of them different, cut 80 / 10 / 10"
     licence = "public domain"
     citation = "Karpathy, Johnson and Fei-Fei (2015), arXiv:1506.02078"
-    file: ClassVar[str] = "charlm/warpeace_input.txt"
+    file: ClassVar[str]
 
     def read(self, folder: Path | None = None) -> Characters:
         """Find the file; each pass over a stream reads it again."""
@@ -50,7 +48,15 @@ class WarAndPeace(Dataset):
         return Characters(name=self.name, train=train, dev=dev, test=test)
 
 
-class TinyShakespeare(WarAndPeace):
+class WarAndPeace(_Book):
+    """Tolstoy's novel in English."""
+
+    name = "war_and_peace"
+    description = "a novel: 3,196,213 characters, 82 of them different, cut 80 / 10 / 10"
+    file = "charlm/warpeace_input.txt"
+
+
+class TinyShakespeare(_Book):
     """Scenes of Shakespeare's plays."""
 
     name = "tinyshakespeare"
