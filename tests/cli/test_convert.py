@@ -36,6 +36,7 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         lambda state: {"state_dict": state, "epoch": 3},
         lambda state: {"state_dict": state, "optimizer": {"momentum": torch.zeros(2)}},
         lambda state: {"state_dict": state, "best_acc1": torch.tensor(0.9)},
+        lambda state: {"model_state_dict": state, "loss": torch.tensor(0.3), "scaler": {"scale": torch.tensor(2.0)}},
         lambda state: {"model": state, "optimizer": {"lr": 0.1}},
         lambda state: {"checkpoint": {"model": state, "epoch": 3}},
         lambda state: {"model": state, "optimizer": {"state": {0: {"exp_avg": torch.ones(2)}}, "lr": 0.1}},
@@ -47,6 +48,7 @@ def assert_holds(path: Path, expected: dict[str, torch.Tensor]) -> None:
         "beside a number",
         "beside other tensors",
         "beside a tensor",
+        "under another name, beside the last loss",
         "under another name",
         "two levels down",
         "beside an optimiser",
@@ -61,6 +63,14 @@ def test_the_state_dict_is_found(unrolled: Command, tmp_path: Path, wrap: Callab
     assert (done.status, done.err) == (0, "")
     assert "8 tensors, 228 numbers" in done.out
     assert_holds(tmp_path / "model.safetensors", state)
+
+
+@safe
+def test_single_numbers_alone_are_what_the_file_holds(unrolled: Command, tmp_path: Path) -> None:
+    numbers = {"scale": torch.tensor(2.0), "shift": torch.tensor(1.0)}
+    torch.save(numbers, tmp_path / "model.pt")
+    assert unrolled("convert", tmp_path / "model.pt", tmp_path / "model.safetensors").status == 0
+    assert_holds(tmp_path / "model.safetensors", numbers)
 
 
 @safe

@@ -102,6 +102,18 @@ def test_numbers_of_a_table_with_one_for_each_id_belong_to_their_tokens():
     assert_equal_parts(taken, found)
 
 
+def one_by_one(read, ids):
+    return torch.stack([torch.stack([read(each) for each in text]) for text in ids])[..., None].expand(-1, -1, E)
+
+
+def test_numbers_that_are_read_one_by_one_belong_to_the_tokens_of_those_that_are_read_at_once():
+    found = account(lambda m, ids: one_by_one(lambda each: m.scalar[each], ids))
+    assert_equal_parts(found, account(lambda m, ids: m.scalar[ids][..., None].expand(-1, -1, E)))
+    of_two = account(lambda m, ids: one_by_one(lambda each: m.of_one_hot.weight[each % E, each], ids))
+    assert_equal_parts(of_two, account(lambda m, ids: m.of_one_hot.weight[ids % E, ids][..., None].expand(-1, -1, E)))
+    assert not torch.allclose(of_two.texts["0"], found.texts["0"])
+
+
 def test_places_in_a_text_belong_to_the_table_though_a_mask_counts_them():
     places = (IDS != 21).long().cumsum(1)
     found = account(lambda m, x: m.table(x) + m.scalar[(x != 21).long().cumsum(1)][..., None])

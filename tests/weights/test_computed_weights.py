@@ -38,6 +38,32 @@ class Squares(nn.Module):
         return weight**2
 
 
+class LowRank(nn.Linear):
+    """A linear layer to whose weight a product of two small matrices is added, as loralib names them."""
+
+    def __init__(self, plain: nn.Linear) -> None:
+        super().__init__(plain.in_features, plain.out_features, bias=False)
+        self.weight = plain.weight
+        self.lora_A = nn.Parameter(torch.randn(2, plain.in_features))
+        self.lora_B = nn.Parameter(torch.randn(plain.out_features, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight + self.lora_B @ self.lora_A)
+
+
+class LowRankBeside(nn.Module):
+    """The same by layers beside the plain one, as peft names them."""
+
+    def __init__(self, plain: nn.Linear) -> None:
+        super().__init__()
+        self.base_layer = plain
+        self.lora_A = nn.ModuleDict({"default": nn.Linear(plain.in_features, 2, bias=False)})
+        self.lora_B = nn.ModuleDict({"default": nn.Linear(2, plain.out_features, bias=False)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.base_layer(x) + self.lora_B["default"](self.lora_A["default"](x))
+
+
 def old_weight_norm(module: nn.Module, name: str) -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch advises its newer form
@@ -59,6 +85,8 @@ COMPUTED: dict[str, Callable[[Reads], object]] = {
         model.words, "weight", Squares()
     ),
     "pruned": lambda model: prune.l1_unstructured(model.head, "weight", amount=0.5),
+    "low rank": lambda model: setattr(model, "head", LowRank(model.head)),
+    "low rank, in layers beside it": lambda model: setattr(model, "head", LowRankBeside(model.head)),
 }
 
 
@@ -76,8 +104,10 @@ def test_a_file_with_tensors_that_weights_are_computed_from_is_refused(
     model = Reads()
     plain = copy.deepcopy(model)
     change(model)
-    with pytest.raises(DataError, match=r"is not a weight but what one is computed from.*in Python"):
-        load_classifier(saved(tmp_path, model), words=WORDS)
+    heads = [name for name in model.state_dict() if name.startswith("head") and name.endswith("weight")]
+    for head in (None, *heads):  # the name of a tensor is no answer to how it is used
+        with pytest.raises(DataError, match=r"is not a weight but what one is computed from.*in Python"):
+            load_classifier(saved(tmp_path, model), words=WORDS, head=head)
     opened = load_classifier(saved(tmp_path, plain), words=WORDS).model  # the control
     torch.testing.assert_close(opened(TOKENS), plain(TOKENS))
 

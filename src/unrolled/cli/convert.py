@@ -169,9 +169,12 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
         raise DataError(f"no tensors in the file; its entries: {_listed(checkpoint)}")
     if key is not None and key not in entries:
         raise UsageError(f"no entry {key!r} with tensors; entries with tensors: {_listed(entries)}")
+    # single numbers, as of the last loss, are no weights
+    weights = [(path, depth) for path, depth, tensors in mappings if any(each.ndim for each in tensors.values())]
+    places = weights or [(path, depth) for path, depth, _ in mappings]
     # what an optimiser keeps lies deeper than the weights beside it
-    shallowest = min(depth for _, depth, _ in mappings)
-    likely = [path for path, depth, _ in mappings if depth == shallowest]
+    shallowest = min(depth for _, depth in places)
+    likely = [path for path, depth in places if depth == shallowest]
     if key is None and len(likely) > 1 and "state_dict" not in likely:
         itself = f" ({_ITSELF} is the file itself)" if _ITSELF in likely else ""
         raise UsageError(f"several entries hold tensors: {', '.join(likely)}{itself}; name one with --key")

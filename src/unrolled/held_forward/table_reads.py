@@ -83,4 +83,4 @@ def _by_index(positions: TokensOfIds, index: Any, shape: torch.Size) -> Tensor |
     found = positions.of_entries([parts[place] for place in tensors], wide)
     if found is None:
         return None
-    return found.reshape(*wide, *[1] * (len(shape) - lead - len(wide))).expand(shape)
+    return found.reshape((*wide, *[1] * (len(shape) - lead - len(wide)))).expand(shape)

@@ -16,6 +16,7 @@ _NAME = re.compile(
     r"(.*\.)?parametrizations\..*"  # torch.nn.utils.parametrize
     r"|(.*\.)?(weight|bias)\w*_(orig|raw)"  # spectral_norm and prune; dropped connections
     r"|(.*\.)?weight\w*_g"  # weight_norm
+    r"|(.*\.)?lora_\w+(\..*)?"  # matrices of low rank whose product is added to a weight
 )
 
 
@@ -29,5 +30,5 @@ def refuse_computed(tensors: Mapping[str, Tensor]) -> None:
         if _NAME.fullmatch(name):
             raise DataError(
                 f"{name} is not a weight but what one is computed from (weight_norm, spectral_norm, prune, "
-                f"parametrize), and the file does not say how; {IN_PYTHON}"
+                f"parametrize, LoRA), and the file does not say how; {IN_PYTHON}"
             )
