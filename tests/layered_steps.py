@@ -59,10 +59,10 @@ def judge_transposed(cell, share=None):
 
 
 def judge_same_n_grams(models, expansion="secant"):
-    """Judge two models whose steps compute the same numbers otherwise; the control is an inexact expansion."""
+    """Judge two models whose steps compute the same numbers otherwise; the control is an inexact expansion of those."""
     found, expected, control = (
         unrolled.explain(model, SERIES[:1], target=1, expansion=each)
-        for model, each in zip((*models, models[0]), (expansion, expansion, "zero"), strict=True)
+        for model, each in zip((*models, models[-1]), (expansion, expansion, "zero"), strict=True)
     )
     torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
     assert abs(found.ledger.remainder) < 1e-12

@@ -14,6 +14,7 @@ from layered_steps import D, judge_same_n_grams, model_with
 from unrolled.held_forward.increments import SecantIncrements, ShareIncrements
 
 W = torch.randn(D, D, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+SPARSE = W.relu().to_sparse()  # the edges of a graph
 
 
 def turned(z):
@@ -45,6 +46,12 @@ PAIRS = {
     "einsum of three": (lambda z: torch.einsum("bi,ij,bj->bi", z, W, turned(z)), lambda z: z * (turned(z) @ W.T)),
     "addmv": (rows(lambda r: torch.addmv(r, W, r.flip(0))), lambda z: z + z.flip(1) @ W.T),
     "addmm": (lambda z: torch.addmm(z, turned(z), W, beta=0.5, alpha=2), lambda z: 0.5 * z + 2 * (turned(z) @ W)),
+    "sparse.mm": (lambda z: torch.sparse.mm(SPARSE, z.T).T, lambda z: z @ W.relu().T),
+    "a sparse matrix": (lambda z: (SPARSE @ z.T).T, lambda z: z @ W.relu().T),
+    "sparse.addmm": (
+        lambda z: torch.sparse.addmm(z.T, SPARSE, turned(z).T, beta=0.5, alpha=2).T,
+        lambda z: 0.5 * z + 2 * (turned(z) @ W.relu().T),
+    ),
     "addr": (rows(lambda r: torch.addr(W, r, r).sum(0)), lambda z: W.sum(0) + (z[:, :, None] * z[:, None]).sum(1)),
     "cumprod": (
         lambda z: z + torch.cumprod(turned(z)[:, :2], 1).repeat(1, 3),

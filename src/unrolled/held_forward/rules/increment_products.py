@@ -55,7 +55,7 @@ def _shared(call: IncrementCall, factors: list[Any], function: Callable[..., Ten
 _OF_TWO = "mul matmul mm bmm mv dot vdot inner outer ger kron tensordot cross linalg_cross linalg_matmul linalg_vecdot"
 
 
-@increment_rule(*_OF_TWO.split())
+@increment_rule(*_OF_TWO.split(), "_sparse_mm")
 def of_two(call: IncrementCall) -> Tensor:
     """Multiply two; that of a gate with a number or a held result is a gate."""
     a, b, *options = call.args
@@ -161,7 +161,7 @@ def cumprod(call: IncrementCall) -> Tensor:
         return torch.stack([x.narrow(dim, 0, k + 1).prod(dim) for k in range(x.shape[dim])], dim)
 
 
-@increment_rule("addmm", "baddbmm", "addmv", "addbmm", "addr")
+@increment_rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "_sparse_addmm")
 def product_and_sum(call: IncrementCall) -> Tensor:
     """Compute β a + α (b c) by its parts."""
     a, b, c = call.args[:3]
