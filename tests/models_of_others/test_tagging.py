@@ -93,6 +93,24 @@ class CharTagger(nn.Module):
         return {"logits": self.out(o), "lengths": lens}
 
 
+class ConvTagger(nn.Module):
+    """characters by a convolution and a maximum, read before the word that they stand in"""
+
+    def __init__(self, of_words=True):
+        super().__init__()
+        self.ce, self.we = nn.Embedding(V, 3), nn.Embedding(V, 4)
+        self.conv = nn.Conv1d(3, 4, 2, padding=1)
+        self.lstm = nn.LSTM(8, 4, batch_first=True)
+        self.out = nn.Linear(4, 3)
+        self.of_words = of_words
+
+    def forward(self, w, c):
+        b, t, k = c.shape
+        h = self.conv(self.ce(c.view(b * t, k)).transpose(1, 2)).max(-1)[0].view(b, t, -1)
+        x = torch.cat([h, self.we(w) if self.of_words else torch.zeros_like(h)], -1)
+        return self.out(self.lstm(x)[0])
+
+
 class FlairLM(nn.Module):
     """character LMs forward and backward over the joined text; states gathered by offsets; then word BiLSTM"""
 
@@ -222,3 +240,17 @@ def test_the_partition_function_is_named_where_it_is_held():
     case = MODELS["conditional random field"]
     found = unrolled.explain(case.built(), *case.alone(0), target=case.target)
     assert any("logsumexp" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("of_words", [True, False])
+def test_a_position_has_the_name_of_its_word_and_not_of_the_characters_that_it_reads_too(of_words):
+    words, characters = ids(1, 3), ids(1, 12).view(1, 3, 4)
+    torch.manual_seed(1)
+    found = unrolled.explain(ConvTagger(of_words).double(), words, characters, target=lambda out: out[:, 2, 1])
+    assert abs(found.ledger.remainder) < 1e-12
+    if of_words:
+        assert found.tokens == tuple(map(str, words[0].tolist()))
+    else:  # the control: without the word, those of its characters that are the largest somewhere
+        for label, own in zip(found.tokens, characters[0].tolist(), strict=True):
+            assert set(map(int, label.split())) <= set(own)
+            assert len(label.split()) > 1

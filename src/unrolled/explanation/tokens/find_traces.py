@@ -125,11 +125,12 @@ def _has_ids(member: Member) -> bool:
     return member[0].ids is not None
 
 
-def _order_of_likelihood(trace: Trace) -> int:
-    """Put ids before vectors, and ids of words before those of a mask or of segments."""
+def _order_of_likelihood(trace: Trace) -> tuple[bool, bool, bool]:
+    """Put ids before vectors, those of words before those of a mask or of segments, and words before their letters."""
     if trace.ids is None:
-        return 2
-    return int(trace.given.numel() > 0 and int(trace.given.max()) <= 1)
+        return True, False, False
+    mask = trace.given.numel() > 0 and int(trace.given.max()) <= 1
+    return False, mask, any(len(step) > 1 for each in trace.places for step in each)
 
 
 def _are_mixed(trace: Trace, found: Sequence[Trace]) -> bool:
