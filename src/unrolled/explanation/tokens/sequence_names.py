@@ -9,8 +9,17 @@ import torch
 
 from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.strands.lines import Line
-from unrolled.explanation.tokens.token_names import OWN_VECTOR, UNKNOWN, Tokens, checked_words, padded_words, word_rows
-from unrolled.explanation.tokens.traces import Trace, Traces
+from unrolled.explanation.tokens.token_names import (
+    OWN_VECTOR,
+    UNKNOWN,
+    Tokens,
+    are_forward,
+    checked_words,
+    padded_words,
+    word_rows,
+    words_by_step,
+)
+from unrolled.explanation.tokens.traces import Trace, Traces, steps_of_argument
 
 __all__ = ["Words", "given_words", "line_titles", "of_one", "words_of"]
 
@@ -105,7 +114,7 @@ def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> 
             return named, ()
     if len(words) != count:
         raise ShapeError(f"{len(words)} tokens for {name or 'a sequence'} of {count} positions; expected as many")
-    if any(_are_forward(trace.places[row]) for trace in traces.found):
+    if any(are_forward(trace.places[row]) for trace in traces.found):
         return tuple(words), ()
     if traces.found or traces.looked_up:
         return numbered, (f"{UNKNOWN}; the tokens that were given are not shown",)
@@ -122,7 +131,8 @@ def _numbered(count: int, row: int, traces: Traces) -> tuple[str, ...]:
     if trace.ids is not None:
         nothing = plain if trace.joins_others else [OWN_VECTOR] * count
         return tuple(" ".join(map(str, each)) or other for each, other in zip(trace.ids[row], nothing, strict=True))
-    order = _order_of_steps(trace.places[row])
+    steps = steps_of_argument(trace, row)
+    order = _order_of_steps(trace.places[row]) if steps is None else steps[0]
     return plain if order is None else tuple(f"x{k}" for k in order)
 
 
@@ -147,6 +157,9 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
     order = _order_of_steps(steps) if trace.ids is None else None
     if order is not None and len(order) == len(words):
         return tuple(words[k] for k in order)
+    by_step = words_by_step(words, trace, row)
+    if by_step is not None:
+        return by_step
     read = sorted({place for step in steps for place in step if place >= 0})
     if not read:
         return None
@@ -177,9 +190,3 @@ def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[di
             if padded is not None:
                 found.append(dict(zip(part, padded, strict=True)))
     return found
-
-
-def _are_forward(steps: Sequence[Sequence[int]]) -> bool:
-    """Tell whether a sequence reads its tokens in the order of the argument."""
-    places = [place for step in steps for place in step if place >= 0]
-    return bool(places) and all(one <= other for one, other in pairwise(places))

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from itertools import pairwise
 from typing import Any
 
 import torch
 
 from unrolled.errors import ShapeError, UsageError, kind_of
-from unrolled.explanation.tokens.traces import Trace, Traces
+from unrolled.explanation.tokens.traces import Trace, Traces, steps_of_argument
 
-__all__ = ["OWN_VECTOR", "PADDING", "UNKNOWN", "Tokens", "checked_words", "padded_words", "token_names", "word_rows"]
+__all__ = [
+    "OWN_VECTOR",
+    "PADDING",
+    "UNKNOWN",
+    "Tokens",
+    "are_forward",
+    "checked_words",
+    "padded_words",
+    "token_names",
+    "word_rows",
+    "words_by_step",
+]
 
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""
@@ -55,10 +67,19 @@ def token_names(
         named = _words(rows, order, trace)
         if named is not None:
             return named, ()
+    for trace in traces.found:
+        by_step = [words_by_step(each, trace, row) for each, row in zip(rows, order, strict=True)]
+        if None not in by_step:
+            return [each for each in by_step if each is not None], ()
     for row, length in zip(rows, lengths, strict=True):
         if len(row) != length:
             count = f"{len(row)} token{'s' if len(row) > 1 else ''}"
             raise ShapeError(f"{count} for a sequence of {length}; expected one for each position that is not padding")
+    if traces.found and not any(
+        all(are_forward(trace.places[row]) for row in order if any(trace.places[row])) for trace in traces.found
+    ):
+        numbered = [_ids(traces.found[0], row) for row in order]
+        return numbered, (f"{UNKNOWN}; the tokens that were given are not shown",)
     # of a text without traces the order is the user's word
     note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if not traces.found else ()
     return [tuple(row) for row in rows], note if traces.looked_up else ()
@@ -104,6 +125,18 @@ def word_rows(tokens: Tokens, examples: int) -> list[list[str]]:
     return rows
 
 
+def words_by_step(words: Sequence[str], trace: Trace, row: int) -> tuple[str, ...] | None:
+    """Name the positions of a sequence by words of the steps of its argument; None if these are not so many."""
+    found = steps_of_argument(trace, row)
+    return tuple(words[k] for k in found[0]) if found is not None and found[1] == len(words) else None
+
+
+def are_forward(steps: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a sequence reads its tokens in the order of the argument."""
+    places = [place for step in steps for place in step if place >= 0]
+    return bool(places) and all(one <= other for one, other in pairwise(places))
+
+
 def padded_words(words: list[str], count: int, free: Collection[int]) -> list[str] | None:
     """Give each of ``count`` tokens its word: the ``free`` ones need none where they come last or first."""
     missing = count - len(words)
@@ -117,9 +150,12 @@ def padded_words(words: list[str], count: int, free: Collection[int]) -> list[st
 
 
 def _ids(trace: Trace, row: int) -> tuple[str, ...]:
-    """Name the positions of one sequence by ids; those of vectors by their places among those that were read."""
+    """Name the positions of one sequence by ids; those of vectors by their steps, or places among those read."""
     if trace.ids is not None:
         return tuple(" ".join(map(str, each)) or OWN_VECTOR for each in trace.ids[row])
+    steps = steps_of_argument(trace, row)
+    if steps is not None:
+        return tuple(f"x{k}" for k in steps[0])
     rank = {place: k for k, place in enumerate(sorted({p for each in trace.places[row] for p in each}))}
     return tuple(" ".join(f"x{rank[place]}" for place in each) or OWN_VECTOR for each in trace.places[row])
 

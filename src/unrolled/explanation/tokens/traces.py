@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Trace", "Traces", "read_the_same"]
+__all__ = ["Trace", "Traces", "read_the_same", "steps_of_argument"]
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
 """Numbers by sequence and position: several where one position reads several tokens side by side."""
@@ -50,3 +50,23 @@ def read_the_same(traces: Sequence[tuple[Traces, int]]) -> bool:
     places = [{place for step in trace.places[row] for place in step if place >= 0} for trace, row in read]
     given = [trace.given for trace, _ in read]
     return bool(read) and all(places[0] == p and torch.equal(given[0], g) for p, g in zip(places, given, strict=True))
+
+
+def steps_of_argument(trace: Trace, row: int) -> tuple[list[int], int] | None:
+    """Return which step of the argument each position of a sequence reads, and how many steps the argument has.
+
+    A sequence may begin in the middle of its argument, as after the end of an episode. None if no one axis of the
+    argument tells its positions apart.
+    """
+    places = trace.places[row]
+    if len(places) < 2 or any(place < 0 for step in places for place in step):
+        return None
+    found = []
+    for axis, size in enumerate(trace.given.shape):
+        stride = trace.given.shape[axis + 1 :].numel()
+        steps = [{place // stride % size for place in step} for step in places]
+        if all(len(step) == 1 for step in steps):
+            along = [next(iter(step)) for step in steps]
+            if len(set(along)) == len(along):
+                found.append((along, size))
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,107 @@
+"""A position bears the name of the step that it reads, where a step is an image or a bag of ids: change it and see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from unrolled.errors import ShapeError
+
+T = 4
+NAMES = list("abcd")
+IMAGES = torch.randn(2, T, 1, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+BAGS = torch.randperm(24, generator=torch.Generator().manual_seed(0)).view(2, T, 3)
+
+
+class Frames(nn.Module):
+    """Reads images, or bags of ids, in an order of its own, at once or step by step."""
+
+    def __init__(self, order: list[int], in_a_loop: bool = False, mixed: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.embed = nn.Conv2d(1, 2, 2), nn.Embedding(25, 8)
+        self.rnn = nn.GRUCell(8, 5) if in_a_loop else nn.GRU(8, 5, batch_first=True)
+        self.head = nn.Linear(5, 2)
+        self.order, self.in_a_loop, self.mixed = order, in_a_loop, mixed
+        self.double()
+
+    def read(self, given: Tensor) -> Tensor:
+        if given.is_floating_point():
+            vectors = self.conv(given.flatten(0, 1)).view(*given.shape[:2], -1)
+        else:
+            vectors = self.embed(given).sum(2)
+        return vectors.cumsum(1) if self.mixed else vectors[:, self.order]
+
+    def forward(self, given: Tensor) -> Tensor:
+        read = self.read(given)
+        if not self.in_a_loop:
+            return self.head(self.rnn(read)[0].mean(1))
+        h = read.new_zeros(len(read), 5)
+        for x in read.unbind(1):
+            h = self.rnn(x, h)
+        return self.head(h)
+
+
+ORDERS = {"all": [0, 1, 2, 3], "reversed": [3, 2, 1, 0], "the last two": [2, 3], "every second": [0, 2], "odd": [3, 1]}
+GIVEN = {"images": IMAGES, "bags": BAGS}
+
+
+def steps_that_are_read(model: Frames, given: Tensor) -> list[int]:
+    """Change one step after another, and see which position reads it."""
+    before, found = model.read(given), {}
+    for step in range(T):
+        other = given.clone()
+        other[:, step] += 1
+        changed = (model.read(other) != before).any(dim=2).any(dim=0)
+        found.update(dict.fromkeys(changed.nonzero()[:, 0].tolist(), step))
+    return [found[position] for position in range(before.shape[1])]
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_the_words_of_all_steps_stand_at_the_positions_that_read_them(order, given, in_a_loop):
+    model = Frames(order, in_a_loop)
+    steps = steps_that_are_read(model, given)
+    for found in unrolled.explain_batch(model, given, target=1, tokens=[NAMES] * 2):
+        assert found.tokens == tuple(NAMES[step] for step in steps)
+    if given.is_floating_point():
+        for found in unrolled.explain_batch(model, given, target=1):
+            assert found.tokens == tuple(f"x{step}" for step in steps)
+
+
+def test_a_sequence_that_begins_in_the_middle_has_the_names_of_its_steps():
+    class Episodes(Frames):
+        def forward(self, given: Tensor, ended: Tensor) -> Tensor:
+            h = given.new_zeros(len(given), 5)
+            for x, over in zip(self.read(given).unbind(1), ended.unbind(1), strict=True):
+                h = self.rnn(x, h * (1 - over)[:, None])
+            return self.head(h)
+
+    ended = torch.zeros(2, T, dtype=torch.float64)
+    ended[0, 2] = 1
+    found = unrolled.explain_batch(Episodes(ORDERS["all"], in_a_loop=True), IMAGES, ended, target=1)
+    assert [each.tokens for each in found] == [("x2", "x3"), ("x0", "x1", "x2", "x3")]
+    found = unrolled.explain_batch(Episodes(ORDERS["all"], in_a_loop=True), IMAGES, ended, target=1, tokens=[NAMES] * 2)
+    assert [each.tokens for each in found] == [("c", "d"), ("a", "b", "c", "d")]
+
+
+def words_of(model: Frames, given: Tensor, words: list[str]) -> Callable[[], unrolled.Explanation]:
+    return lambda: unrolled.explain(model, given[:1], target=1, tokens=words)
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+def test_words_are_not_given_to_positions_whose_steps_are_not_known(given):
+    with pytest.raises(ShapeError, match="3 tokens for a sequence of 4"):
+        words_of(Frames(ORDERS["reversed"]), given, NAMES[:3])()
+    few = words_of(Frames(ORDERS["odd"]), given, NAMES[:2])()  # which two of the steps, in which order?
+    assert set(few.tokens).isdisjoint(NAMES)
+    assert any("the tokens that were given are not shown" in note for note in few.notes)
+    forward = words_of(Frames(ORDERS["every second"]), given, NAMES[:2])()  # the control: in the order of the steps
+    assert forward.tokens == ("a", "b")
+    mixed = words_of(Frames(ORDERS["all"], mixed=True), given, NAMES)()
+    assert mixed.tokens == tuple(NAMES)
