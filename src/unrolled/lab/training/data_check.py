@@ -1,41 +1,32 @@
 """Whether the data of a run are still those that it was trained on.
 
-The checksums stand in ``data.json``: see :mod:`unrolled.lab.data.checksums`. A run of an earlier version has a digest
-of a sample of its examples instead, in ``config.json``.
+The checksums stand in ``data.json``: see :mod:`unrolled.lab.data.checksums`. A run of an earlier version has none:
+:mod:`unrolled.lab.training.sample_check` compares a sample of its examples.
 """
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from torch import Tensor
-
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import DataError, FileError, UnrolledError
-from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.checksums import CorpusChanges, CorpusChecksums, file_checksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.max_length import cut_long, longest_text
 from unrolled.lab.training.run_files import read_json, to_json
-from unrolled.lab.training.run_folder import RunConfig
 from unrolled.lab.training.run_names import DATA
 from unrolled.lab.training.settings import DataSettings
 from unrolled.lab.training.stored_paths import abbreviate, expand
-from unrolled.lab.training.task import Split
 
 __all__ = [
     "check_data",
-    "check_sample",
     "data_warnings",
     "file_warnings",
     "read_with_checksums",
-    "sample_digest",
     "trained_columns",
     "write_checksums",
 ]
@@ -44,7 +35,6 @@ C = TypeVar("C", bound=Corpus[Any])
 _NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _COLUMNS = re.compile(rf"texts from {_NAME}, labels from {_NAME}")
 """How a corpus names its columns; the names are written as Python's ``repr`` writes them."""
-_SAMPLES = 16  # batches of a split that enter the digest of an earlier version
 
 
 def read_with_checksums(read: Callable[[], C], data: DataSettings, folder: Path | None) -> tuple[C, dict[str, str]]:
@@ -113,22 +103,6 @@ def check_data(
         write_checksums(folder, now, (*accepted, {"changes": list(kept.lines)}))
     elif changes.files:
         say(f"{said}; but the examples are the same")
-
-
-def check_sample(folder: Path, config: RunConfig, corpus: Corpus[Any], splits: Mapping[str, Split[Any]]) -> None:
-    """Compare the digest of a sample, which runs of earlier versions have instead of checksums.
-
-    Raises:
-        DataError: If the sample is another one.
-    """
-    if (folder / DATA).is_file():
-        return
-    if sample_digest(config.settings.batch, splits["train"], splits["dev"]) != config.fingerprint:
-        sizes = ", ".join(f"{size:,} {name}" for name, size in config.sizes.items())
-        raise DataError(
-            f"{folder} was started with another corpus than {corpus.name!r}; give the one it was started with "
-            f"({sizes} examples)"
-        )
 
 
 def data_warnings(folder: Path, corpus: Corpus[Any], files: Mapping[str, str], split: str) -> tuple[str, ...]:
@@ -221,18 +195,3 @@ def _read(folder: Path) -> tuple[CorpusChecksums, tuple[Mapping[str, Any], ...]]
         return CorpusChecksums.from_record(record).renamed(expand), accepted
     except (DataError, KeyError, TypeError) as error:
         raise DataError(f"{folder / DATA}: not the checksums of a run's data; {error}") from None
-
-
-def sample_digest(size: int, *splits: Split[Batch]) -> str:
-    """Compute a digest of some splits: their sizes, and 16 batches of each, from its beginning to its end."""
-    digest = hashlib.sha256()
-    for split in splits:
-        plan = split.plan(size)
-        digest.update(f"{len(split)} {len(plan)}".encode())
-        for sample in range(_SAMPLES):
-            batch = split.select(plan[sample * (len(plan) - 1) // (_SAMPLES - 1)])
-            for field in fields(batch):
-                value = getattr(batch, field.name)
-                if isinstance(value, Tensor):
-                    digest.update(value.numpy(force=True).tobytes())
-    return digest.hexdigest()[:16]

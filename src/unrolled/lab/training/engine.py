@@ -18,7 +18,7 @@ from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.checksums import CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.training.callbacks import Callback
-from unrolled.lab.training.data_check import check_data, check_sample, write_checksums
+from unrolled.lab.training.data_check import check_data, write_checksums
 from unrolled.lab.training.distributed import ProcessGroup, process_group
 from unrolled.lab.training.environment import Environment, threads
 from unrolled.lab.training.initial_vectors import set_initial_vectors
@@ -31,6 +31,7 @@ from unrolled.lab.training.run_creation import (
 from unrolled.lab.training.run_folder import Run, RunConfig, load_config, load_run
 from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.run_names import is_finished
+from unrolled.lab.training.sample_check import check_sample
 from unrolled.lab.training.settings import DataSettings, TrainingSettings
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer
