@@ -15,42 +15,17 @@ from unrolled.cli.wrapped_line import print_wrapped
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.options import DataFolder, offer
 from unrolled.lab.cli.printed_table import print_table
+from unrolled.lab.cli.reproduction import Reproduction, TrialLines
 from unrolled.lab.papers.framework.experiment import SCALES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import Console
-
-    from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial
+    from unrolled.lab.papers.framework.experiment import Experiment, Scale
     from unrolled.lab.papers.framework.result_store import ResultStore
 
 __all__ = ["reproduce"]
 
-_LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
-"""A link of Markdown; a terminal shows its text."""
-
 _PLACES = re.compile(r"\b(table|figure|section|appendix)s? [^;:(]*\d")
 """The tables, figures and sections in the source of an item."""
-
-
-class _Lines:
-    """Prints a line for each trial."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def trial(self, trial: Trial, number: int, total: int, found: bool) -> None:
-        """Print the trial's line."""
-        done = "  (result found)" if found else ""
-        self._print(f"{number:>3}/{total}  {trial.label}{done}")
-
-    def say(self, line: str) -> None:
-        """Print a line of the trial's own."""
-        self._print(f"        {line}")
-
-    def _print(self, line: str) -> None:
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def reproduce(
@@ -173,17 +148,12 @@ def reproduce(
     if gallery is not None and figures is None:
         raise UsageError(f"no folder for the figures of {gallery}: pass --figures")
     command = _kept_command(["--all"] if everything else items or [], scale, vectors, hours)
-    progress = _Lines(Console(stderr=True))
+    reproduction = Reproduction(chosen_scale, store, command, data_dir, TrialLines(Console(stderr=True)))
     if hours is not None:
-        _run_queue(offered, chosen_scale, store, progress, command, data_dir, hours)
-        chosen = []
-    for experiment in chosen:
-        if not experiment.at(chosen_scale):
-            progress.console.print(f"{experiment.name}: no trials at scale {chosen_scale}", highlight=False)
-            continue
-        _run(experiment, chosen_scale, store, progress, command, data_dir)
-        if figures is not None:
-            _draw(experiment, chosen_scale, store, figures, svg)
+        reproduction.run_queue(offered, hours)
+    else:
+        for experiment in chosen:
+            reproduction.run(experiment, figures, svg)
     _write_pages(members, store, figures, write, gallery)
 
 
@@ -235,68 +205,12 @@ def _list(members: list[Experiment], scale: Scale, store: ResultStore) -> None:
     print_wrapped(f"behind each name: how many of its trials at scale {scale} have a result in {store.folder}")
 
 
-def _run(
-    experiment: Experiment, scale: Scale, store: ResultStore, lines: _Lines, command: str, data: Path | None
-) -> None:
-    from rich.console import Console
-
-    from unrolled.lab.papers.framework.findings import current_findings
-    from unrolled.lab.papers.framework.runner import run_experiment
-
-    lines.console.print(f"{experiment.name}: {experiment.title}", style="bold", highlight=False)
-    found = run_experiment(experiment, scale, store, command=command, data=data, progress=lines)
-    report = experiment.report(found, scale)
-    for table in report.tables:
-        print_table(table)
-    if any(number.theirs is not None for table in report.tables for _, _, number in table.numbers()):
-        what = "published numbers" if experiment.published else "an earlier measurement of ours"
-        typer.echo(f"in brackets: {what}")
-    if scale == "smoke":
-        typer.echo("scale smoke: made-up data and tiny models; these numbers show that the code runs, and nothing else")
-    else:
-        _print_verdict(experiment, found, report)
-    if findings := current_findings(store.folder, experiment, scale, found):
-        Console().print(_LINK.sub(r"\1", findings), markup=False, highlight=False)
-
-
-def _run_queue(
-    experiments: list[Experiment],
-    scale: Scale,
-    store: ResultStore,
-    lines: _Lines,
-    command: str,
-    data: Path | None,
-    hours: float,
-) -> None:
-    from unrolled.lab.papers.framework.budget_queue import list_jobs, remaining, run_queue
-
-    run_queue(experiments, scale, store, hours=hours, command=command, progress=lines, data=data)
-    print_table(remaining(list_jobs(experiments, scale, store)))
-
-
 def _estimate(experiments: list[Experiment], scale: Scale, data: Path | None) -> None:
     from rich.console import Console
 
     from unrolled.lab.papers.framework.measured_hours import estimate
 
-    print_table(estimate(experiments, scale, data, _Lines(Console(stderr=True)).say))
-
-
-def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
-    from unrolled.lab.papers.framework.verdict import compare, verdict
-
-    if comparisons := compare(experiment, results, report):
-        agreeing = sum(each.agrees for each in comparisons)
-        typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
-
-
-def _draw(experiment: Experiment, scale: Scale, store: ResultStore, folder: Path, svg: bool) -> None:
-    from unrolled.lab.papers.framework.figure_style import save
-    from unrolled.lab.papers.framework.runner import collect
-
-    for name, draw in experiment.report(collect(experiment, scale, store), scale).figures.items():
-        for path in save(draw, folder, name, svg=svg):
-            typer.echo(f"figure: {path}")
+    print_table(estimate(experiments, scale, data, TrialLines(Console(stderr=True)).say))
 
 
 def _write_pages(
