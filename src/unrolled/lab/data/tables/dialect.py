@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from unrolled.lab.data.tables.names import is_usual_name
 from unrolled.lab.data.text_files import LONGEST_LINE, iter_lines_escaped, malformed
@@ -107,7 +108,27 @@ def sniff(path: Path, dialects: Sequence[Dialect]) -> Dialect:
     return max(dialects, key=lambda dialect: _fit(dialect, lines, whole))
 
 
-def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, bool, bool, float, bool, bool]:
+class _Fit(NamedTuple):
+    """How well a dialect fits the first lines of a file; what comes first decides first."""
+
+    named: bool = False
+    """Whether it fits, and the first line has a usual name of a column."""
+    fits: bool = False
+    """Whether no quote is wrong, and most records have the same number of fields, two or more."""
+    labels: bool = False
+    """Whether a column may be one of labels."""
+    share: float = 0.0
+    """Share of the records with this number of fields."""
+    quoted: bool = False
+    """Whether its quotes have a reason."""
+    spaced: bool = False
+    """Whether its spaces before quotes have one."""
+
+
+_UNFIT = _Fit()
+
+
+def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> _Fit:
     records: list[list[str]] = []
     broken = False
     if dialect.backslash and not any('\\"' in line for line in lines):
@@ -127,10 +148,7 @@ def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> tuple[bool, boo
     named = width > 1 and any(map(is_usual_name, records[0])) and len(records[0]) == width
     fits = not broken and share > 0.5
     labels = fits and _has_labels([fields for fields in records[1:] if len(fields) == width])
-    return named and fits, fits, labels, round(share, 2), _is_quoted(dialect, lines), _has_spaces(dialect, lines)
-
-
-_UNFIT = False, False, False, 0.0, False, False
+    return _Fit(named and fits, fits, labels, round(share, 2), _is_quoted(dialect, lines), _has_spaces(dialect, lines))
 
 
 def _has_labels(rows: Sequence[Sequence[str]]) -> bool:
