@@ -60,24 +60,7 @@ def read_settings(path: Path) -> SettingsFile:
     if len(data) > _LARGEST:
         raise ConfigError(f"{path} has {len(data):,} bytes; a settings file may have at most {_LARGEST:,}")
     try:
-        text = data.decode("utf-8-sig")
-        _check_plain(path, text)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if root is None:
-            raise ConfigError(f"{path} is empty; write key: value lines, such as hidden: 128")
-        if not isinstance(root, yaml.MappingNode):
-            raise ConfigError(f"{path}:1: expected key: value lines, such as hidden: 128; found something else")
-        values: dict[str, Any] = {}
-        lines: dict[str, int] = {}
-        loader = yaml.SafeLoader("")
-        for node in _scalars(root):
-            _check_scalar(path, loader, node)
-        for key_node, value_node in root.value:
-            line = key_node.start_mark.line + 1
-            key = str(loader.construct_object(key_node, deep=True)).replace("-", "_")
-            if key in values:
-                raise ConfigError(f"{path}:{line}: {key} is already set in line {lines[key]}; remove one line")
-            values[key], lines[key] = loader.construct_object(value_node, deep=True), line
+        return _parse(path, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start} is not valid UTF-8; save the file as UTF-8") from None
     except yaml.MarkedYAMLError as error:
@@ -86,6 +69,29 @@ def read_settings(path: Path) -> SettingsFile:
         raise ConfigError(f"{where}: expected YAML; {error.problem}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: expected YAML; {error}") from None
+
+
+def _parse(path: Path, text: str) -> SettingsFile:
+    """Read the keys of a file and their values; an error of YAML passes."""
+    import yaml
+
+    _check_plain(path, text)
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if root is None:
+        raise ConfigError(f"{path} is empty; write key: value lines, such as hidden: 128")
+    if not isinstance(root, yaml.MappingNode):
+        raise ConfigError(f"{path}:1: expected key: value lines, such as hidden: 128; found something else")
+    values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    loader = yaml.SafeLoader("")
+    for node in _scalars(root):
+        _check_scalar(path, loader, node)
+    for key_node, value_node in root.value:
+        line = key_node.start_mark.line + 1
+        key = str(loader.construct_object(key_node, deep=True)).replace("-", "_")
+        if key in values:
+            raise ConfigError(f"{path}:{line}: {key} is already set in line {lines[key]}; remove one line")
+        values[key], lines[key] = loader.construct_object(value_node, deep=True), line
     return SettingsFile(path, values, lines)
 
 

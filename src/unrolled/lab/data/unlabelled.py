@@ -48,35 +48,42 @@ def read_texts(
         UsageError: If a file is asked for a split, or the suffix is that of a format of other examples, such as CoNLL.
         DataError: If it cannot be told which column holds the texts, or a text is not UTF-8.
     """
-    suffix = without_compression(path).suffix.lower()
     if is_hub_dataset(str(path)):
         path, rows = hub_rows(str(path), split or "test")
-        found: Iterator[tuple[int, str]] = _json_texts(path, rows, reading, say)
-    elif str(path) == "-":
-        if given := [*reading.columns, *([] if split is None else ["--split"])]:
-            raise UsageError(
-                f"{given[0]} is given, but every line of standard input is a text; give the path of a file"
-            )
-        found = standard_input()
-    elif split is not None:
-        raise UsageError(f"--split is {split}, but {path} is a file without splits; leave it out")
-    elif suffix in _DIALECTS:
-        found = _table_texts(open_texts(path, _DIALECTS[suffix], reading), reading, say)
-    elif suffix in JsonLines.suffixes:
-        found = _json_texts(path, partial(read_json_objects, path), reading, say)
-    elif reading.columns:
-        raise UsageError(f"{reading.columns[0]} is given, but every line of {path} is a text; leave it out")
-    elif other := next((name for name, member in FORMATS.members.items() if suffix in member.suffixes), None):
-        raise UsageError(
-            f"{path}: the suffix {suffix!r} is that of the format {other}, whose lines are not texts; give .csv, .tsv, "
-            ".jsonl, or a text a line"
-        )
+        found = _json_texts(path, rows, reading, say)
     else:
-        found = numbered_lines(path)
+        found = _texts_of_file(path, reading, split, say)
     for number, text in found:
         if foreign := check_escaped(path, number, text):
             raise foreign
         yield number, text
+
+
+def _texts_of_file(
+    path: Path, reading: Reading, split: str | None, say: Callable[[str], None]
+) -> Iterator[tuple[int, str]]:
+    """Open a file by its suffix, or standard input; bytes that are not UTF-8 stay escaped."""
+    if str(path) == "-":
+        if given := [*reading.columns, *([] if split is None else ["--split"])]:
+            raise UsageError(
+                f"{given[0]} is given, but every line of standard input is a text; give the path of a file"
+            )
+        return standard_input()
+    if split is not None:
+        raise UsageError(f"--split is {split}, but {path} is a file without splits; leave it out")
+    suffix = without_compression(path).suffix.lower()
+    if suffix in _DIALECTS:
+        return _table_texts(open_texts(path, _DIALECTS[suffix], reading), reading, say)
+    if suffix in JsonLines.suffixes:
+        return _json_texts(path, partial(read_json_objects, path), reading, say)
+    if reading.columns:
+        raise UsageError(f"{reading.columns[0]} is given, but every line of {path} is a text; leave it out")
+    if other := next((name for name, member in FORMATS.members.items() if suffix in member.suffixes), None):
+        raise UsageError(
+            f"{path}: the suffix {suffix!r} is that of the format {other}, whose lines are not texts; give .csv, .tsv, "
+            ".jsonl, or a text a line"
+        )
+    return numbered_lines(path)
 
 
 def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:
