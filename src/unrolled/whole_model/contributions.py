@@ -82,17 +82,35 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
         HeldOnlyError: If the output depends on no argument by any operation that carries value.
     """
     linear = LinearOutput(output, [row.leaf for row in rows])
-    inputs = [place for place, row in enumerate(rows) if row.kind in INPUTS]
+    _refuse_held_only(linear, rows, sources)
+    found = Contributions()
+    _add_arguments(found, linear, rows, sources)
+    _add_constants(found, linear, rows)
+    found.passed = linear.sizes
+    found.held = linear.held_by_themselves(rows)
+    opened, read = opened_arguments(rows, sources), read_arguments(rows, linear.gradients, sources)
+    contributing = {name for name, part in (*found.texts.items(), *found.features.items()) if bool(part.any())}
+    found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read - contributing
+    found.python_tables = tuple(sources.mode.vectors.python_ids.tables)
+    return found
+
+
+def _refuse_held_only(linear: LinearOutput, rows: Sequence[Row], sources: Sources) -> None:
+    """Refuse an output to which no argument has a way by operations that carry value."""
+    inputs = any(row.kind in INPUTS for row in rows)
     if not inputs and sources.unread:
         raise HeldOnlyError(
             f"{sources.unread[0]}, which is not searched for tensors; pass them in a tuple, a list, a dictionary or a "
             "dataclass"
         )
-    reaching = [place for place, gradient in enumerate(linear.gradients) if gradient is not None]
     carrying = INPUTS if inputs else ("number",)
     if linear.reads_held_only((place for place, row in enumerate(rows) if row.kind in carrying), rows):
         raise HeldOnlyError(_nothing_reaches(sources))
-    found = Contributions()
+
+
+def _add_arguments(found: Contributions, linear: LinearOutput, rows: Sequence[Row], sources: Sources) -> None:
+    """Add up the contributions of each argument's entries, and those of a submodule's output."""
+    reaching = [place for place, gradient in enumerate(linear.gradients) if gradient is not None]
     numbers = {rows[place].name: place for place in reaching if rows[place].kind == "feature"}
     for name, place in numbers.items():
         if name not in sources.entries:  # the output of a submodule
@@ -112,14 +130,6 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
             (found.texts if tokens else found.features)[name] = values
             if order is not None and name not in numbers:
                 found.orders[name] = order
-    _add_constants(found, linear, rows)
-    found.passed = linear.sizes
-    found.held = linear.held_by_themselves(rows)
-    opened, read = opened_arguments(rows, sources), read_arguments(rows, linear.gradients, sources)
-    contributing = {name for name, part in (*found.texts.items(), *found.features.items()) if bool(part.any())}
-    found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read - contributing
-    found.python_tables = tuple(sources.mode.vectors.python_ids.tables)
-    return found
 
 
 def _add_constants(found: Contributions, linear: LinearOutput, rows: Sequence[Row]) -> None:
