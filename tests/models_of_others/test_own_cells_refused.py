@@ -127,6 +127,39 @@ def test_a_scripted_step_is_refused_as_that():
         unrolled.explain(model, IDS, target=1)
 
 
+def scripted_and_plain():
+    """A step as a class of TorchScript, and the same class without it: what the refusal asks for."""
+
+    def define(base, method):
+        class Minimal(base):
+            def __init__(self):
+                super().__init__()
+                torch.manual_seed(0)
+                self.w = nn.Parameter(torch.randn(E + D, D, dtype=torch.float64))
+
+            @method
+            def forward(self, x, h):
+                return torch.tanh(torch.cat([x, h], 1) @ self.w)
+
+        return Minimal()
+
+    return define(torch.jit.ScriptModule, torch.jit.script_method), define(nn.Module, lambda method: method)
+
+
+@pytest.mark.parametrize("rnn", [None, "cell", unrolled.as_cell("cell"), unrolled.as_cell("cell", state="h")])
+def test_a_class_of_torchscript_is_refused_with_advice_that_helps(rnn):
+    scripted, plain = (Loop(cell, lambda cell, x, h: cell(x, h), zero) for cell in scripted_and_plain())
+    advice = r"is scripted.*derive Minimal from torch\.nn\.Module, without torch\.jit\.script_method"
+    with pytest.raises(UsageError, match=advice):
+        unrolled.explain(scripted, IDS[:1], target=1, rnn=rnn)
+    with pytest.raises(UnsupportedOperationError, match=r"is a scripted module.*derive Minimal"):
+        unrolled.account(scripted, IDS[:1], target=1)
+    plain.load_state_dict(scripted.state_dict())
+    found = unrolled.explain(plain, IDS[:1], target=1, rnn=rnn)
+    torch.testing.assert_close(found.ledger.logit, float(scripted(IDS[:1])[0, 1].detach()))
+    assert abs(found.ledger.remainder) < 1e-12
+
+
 class LayersFirst(nn.Module):
     """A step of several layers, whose state has the layers in front of the batch."""
 

@@ -13,7 +13,7 @@ from unrolled.decomposition.parity import FINER, PARITY
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
-from unrolled.explanation.networks.python_modules import script_kind
+from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
@@ -125,9 +125,8 @@ def _refuse_unusual(model: nn.Module) -> None:
     for name, part in model.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise UnsupportedOperationError(
-                f"{name or 'the model'} is a {script_kind(part)} module, whose operations no rule can meet; put the "
-                "Python module that it was made of in its place, with its weights: "
-                "module.load_state_dict(scripted.state_dict())"
+                f"{name or 'the model'} is a {script_kind(part)} module, whose operations no rule can meet; "
+                f"{python_form(part, part=True)}"
             )
     for name, weight in model.named_parameters():
         if weight.dtype in (torch.bfloat16, torch.float16, torch.complex32):

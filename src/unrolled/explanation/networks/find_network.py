@@ -15,6 +15,7 @@ from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
+from unrolled.explanation.networks.scripted_modules import python_form
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
@@ -189,12 +190,9 @@ def _called_once(seen: Sequence[SeenStep]) -> str:
 
 def _none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
     """Say what a model lacks, and what to pass where a part of it is called a recurrent network."""
-    compiled = [path for path, module in modules.items() if isinstance(module, torch.jit.ScriptModule)]
-    if compiled:
-        return (
-            f"no recurrent network in {type(model).__name__}; {compiled[0]} is scripted, and what it computes "
-            "cannot be seen: pass the Python module that it was made of"
-        )
+    for path, module in modules.items():
+        if isinstance(module, torch.jit.ScriptModule):
+            return f"no recurrent network in {type(model).__name__}; {_is_scripted(path, module)}"
     registered = set(map(id, model.modules()))
     for path, module in modules.items():
         if quantised_kind(module) is not None and id(module) not in registered:
@@ -223,9 +221,15 @@ def _without_steps(path: str, module: nn.Module) -> str:
     )
 
 
+def _is_scripted(path: str, module: torch.jit.ScriptModule) -> str:
+    return f"{path} is scripted, and what it computes cannot be seen: {python_form(module)}"
+
+
 def _no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
     """Say why what a user named cannot be opened."""
     kind = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        return _is_scripted(path, module)
     if adapter is None and has_recurrent_name(module):
         return _without_steps(path, module)
     if adapter is None:

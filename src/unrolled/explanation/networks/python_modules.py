@@ -22,11 +22,12 @@ from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, r
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
+from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import ONE_THREAD
 
-__all__ = ["PythonModel", "python_modules", "script_kind", "without_wrappers"]
+__all__ = ["PythonModel", "python_modules", "without_wrappers"]
 
 WHOLE = "the model"
 COARSE = 0.1
@@ -157,11 +158,6 @@ def _written_twin(module: nn.Module, calls: list[RecordedCall]) -> nn.Module | N
         return written_twin(module, calls)
 
 
-def script_kind(module: torch.jit.ScriptModule) -> str:
-    """Whether a module of TorchScript was traced or scripted; one from a file counts as scripted."""
-    return "traced" if "Traced" in type(module).__name__ else "scripted"
-
-
 def _is_exported(module: nn.Module) -> bool:
     """Whether torch.export made it: a graph of operations below those that Python calls."""
     return isinstance(module, GraphModule) and any(isinstance(node.target, OpOverload) for node in module.graph.nodes)
@@ -181,8 +177,7 @@ def _replacement(name: str, module: nn.Module) -> nn.Module:
         twin = linear_twin(inner)
     if twin is None and isinstance(inner, torch.jit.ScriptModule) and _recurs(inner, name):
         raise UnsupportedOperationError(
-            f"{name} is a {script_kind(inner)} module, whose operations no rule can meet; pass the Python module that "
-            "it was made of, with its weights: module.load_state_dict(scripted.state_dict())"
+            f"{name} is a {script_kind(inner)} module, whose operations no rule can meet; {python_form(inner)}"
         )
     if _is_exported(inner):
         raise UnsupportedOperationError(

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.overrides import BaseTorchFunctionMode
@@ -221,7 +222,7 @@ def _with_steps_inside(form: StepForm, step: SeenStep, seen: Sequence[SeenStep])
 def _methods(module: nn.Module) -> Iterator[str]:
     """List the methods of a user's module that may be a step."""
     kind = type(module)
-    if kind.__module__.startswith("torch."):
+    if kind.__module__.startswith("torch.") or isinstance(module, torch.jit.ScriptModule):
         return
     # most have one of their own: only others are searched for kept ones
     if next(module.parameters(), None) is None and not (all_parameters(module) or all_buffers(module)):
