@@ -73,6 +73,26 @@ def test_what_is_not_searched_is_named():
         unrolled.account(Reader(), Hidden(ids(1, 3), numbers(1, 3, 2).float()), target=1)
 
 
+class OfArrays(nn.Module):
+    """Makes a tensor of what it is given, as a model does that takes lists, arrays and tensors alike."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.e, self.rnn, self.fc = nn.Embedding(V, 3), nn.GRU(3, 4, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, ids):
+        return self.fc(self.rnn(self.e(torch.as_tensor(ids)))[0][:, -1])
+
+
+def test_of_an_array_a_tensor_is_asked_for_which_opens():
+    with pytest.raises(unrolled.UsageError, match=r"argument 0 is an ndarray, .*pass a tensor.*torch\.as_tensor"):
+        unrolled.account(OfArrays(), ids(1, 3).numpy(), target=1)
+    found = unrolled.account(OfArrays(), torch.as_tensor(ids(1, 3).numpy()), target=1)
+    assert found.closes
+    assert found.tokens.abs().min() > 0
+
+
 class Asks(nn.Module):
     def __init__(self):
         super().__init__()

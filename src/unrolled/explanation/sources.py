@@ -36,7 +36,7 @@ class Sources:
         self.entries: dict[str, tuple[int, torch.Size]] = {}
         """For each argument: the number of its first entry, and its shape."""
         self.unread: list[str] = []
-        """Arguments that are not searched for tensors, each with its type."""
+        """Arguments that are not searched for tensors, each with its type and with what to pass instead."""
         self.masks: set[str] = set()
         """Floating-point arguments that are masks: they multiply by zero or one, or add zero or minus infinity."""
         self._count = 0
@@ -61,7 +61,7 @@ class Sources:
         items = items_of(value)
         if items is None:
             if value is not None and not isinstance(value, bool | int | float | str | bytes):
-                self.unread.append(f"argument {name} is {kind_of(value)}")
+                self.unread.append(f"argument {name} is {kind_of(value)}, {_way_to_read(value)}")
             return value
         return with_items(value, {key: self.open(f"{name}.{key}", each) for key, each in items.items()})
 
@@ -89,6 +89,13 @@ class Sources:
         first, self._count = self._count, self._count + value.numel()
         self.entries[name] = (first, value.shape)
         return first
+
+
+def _way_to_read(value: object) -> str:
+    """Say what to pass in place of an argument that is not searched for tensors."""
+    if hasattr(value, "__array__"):
+        return "whose numbers cannot be followed; pass a tensor of them: torch.as_tensor(…)"
+    return "which is not searched for tensors; pass them in a tuple, a list, a dictionary or a dataclass"
 
 
 def _is_mask(value: Tensor) -> bool:

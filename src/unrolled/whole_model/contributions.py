@@ -99,10 +99,7 @@ def _refuse_held_only(linear: LinearOutput, rows: Sequence[Row], sources: Source
     """Refuse an output to which no argument has a way by operations that carry value."""
     inputs = any(row.kind in INPUTS for row in rows)
     if not inputs and sources.unread:
-        raise HeldOnlyError(
-            f"{sources.unread[0]}, which is not searched for tensors; pass them in a tuple, a list, a dictionary or a "
-            "dataclass"
-        )
+        raise HeldOnlyError(sources.unread[0])
     carrying = INPUTS if inputs else ("number",)
     if linear.reads_held_only((place for place, row in enumerate(rows) if row.kind in carrying), rows):
         raise HeldOnlyError(_nothing_reaches(sources))
