@@ -105,3 +105,40 @@ def test_words_are_not_given_to_positions_whose_steps_are_not_known(given):
     assert forward.tokens == ("a", "b")
     mixed = words_of(Frames(ORDERS["all"], mixed=True), given, NAMES)()
     assert mixed.tokens == tuple(NAMES)
+
+
+class Calendar(nn.Module):
+    """Reads the columns of an argument by a table each: the word and its tag, or the hour and the weekday."""
+
+    def __init__(self, order: list[int], last: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.tables = nn.ModuleList(nn.Embedding(25, 8) for _ in range(3))
+        self.rnn, self.head = nn.GRU(8, 5, batch_first=True), nn.Linear(5, 2)
+        self.order, self.last = order, last
+        self.double()
+
+    def forward(self, ids: Tensor, numbers: Tensor | None = None) -> Tensor:
+        read = sum(table(ids[:, :, k]) for k, table in enumerate(self.tables))
+        if self.last:  # each position reads the one before it, too
+            read = read + self.tables[0](ids[:, :, 1].roll(1, 1))
+        if numbers is not None:
+            read = read + numbers
+        return self.head(self.rnn(read[:, self.order])[0].mean(1))
+
+
+@pytest.mark.parametrize("numbers", [None, torch.ones(2, T, 8, dtype=torch.float64)], ids=["ids", "numbers beside"])
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_the_columns_of_a_step_name_its_position_together(order, numbers):
+    given = (BAGS,) if numbers is None else (BAGS, numbers)
+    for example, found in enumerate(unrolled.explain_batch(Calendar(order), *given, target=1)):
+        assert found.tokens == tuple(" ".join(map(str, BAGS[example, step].tolist())) for step in order)
+        assert not any("which token" in note for note in found.notes)
+    for found in unrolled.explain_batch(Calendar(order), *given, target=1, tokens=[NAMES] * 2):
+        assert found.tokens == tuple(NAMES[step] for step in order)
+
+
+def test_a_position_that_reads_a_column_of_another_step_too_is_not_named_by_both():
+    mixed = unrolled.explain_batch(Calendar(ORDERS["all"], last=True), BAGS, target=1)[0]
+    assert any("which token" in note for note in mixed.notes)
+    assert mixed.tokens == ("x0", "x1", "x2", "x3")

@@ -8,6 +8,7 @@ no step reads two: what mixes tokens has no order of tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -58,7 +59,8 @@ class FoundTraces:
         """Return the traces of all arguments that every step reads a token of."""
         found = {key: self._trace(key) for key in self._groups if key[0] is not None}
         known = [each for each in found.values() if each is not None]
-        own = [each for each in known if not _are_mixed(each, known) and not _are_of_all_steps(each)]
+        joined = _with_columns_joined(known)
+        own = [each for each in joined if not _are_mixed(each, joined) and not _are_of_all_steps(each)]
         own.sort(key=_order_of_likelihood)
         describes = bool(known) and all(map(_describes, known)) and len(known) == len(found)
         return Traces(tuple(own), self._looked_up and not describes, mixed=bool(self._sources) and not own)
@@ -131,6 +133,34 @@ def _order_of_likelihood(trace: Trace) -> tuple[bool, bool, bool]:
         return True, False, False
     mask = trace.given.numel() > 0 and int(trace.given.max()) <= 1
     return False, mask, any(len(step) > 1 for each in trace.places for step in each)
+
+
+def _with_columns_joined(known: Sequence[Trace]) -> list[Trace]:
+    """Join traces of one argument whose columns have a table each, as hour and weekday, or a word and its tag."""
+    arguments = {id(each.given): each.given for each in known if each.ids is not None}
+    found = [each for each in known if each.ids is None]
+    for given in arguments.values():
+        columns = [each for each in known if each.ids is not None and each.given is given]
+        joined = _joined(columns) if len(columns) > 1 else None
+        found += columns if joined is None else [joined]
+    return found
+
+
+def _joined(columns: Sequence[Trace]) -> Trace | None:
+    """Join what each position reads by several tables; None if two positions read one token, or one reads none."""
+    ids, places = [], []
+    for row in range(len(columns[0].places)):
+        read = [zip(each.places[row], (each.ids or ())[row], strict=True) for each in columns]
+        steps = [
+            sorted({pair for step in of_step for pair in zip(*step, strict=True)})
+            for of_step in zip(*read, strict=True)
+        ]
+        listed = [place for step in steps for place, _ in step]
+        if not all(steps) or any(place < 0 for place in listed) or len(set(listed)) < len(listed):
+            return None
+        places.append(tuple(tuple(place for place, _ in step) for step in steps))
+        ids.append(tuple(tuple(number for _, number in step) for step in steps))
+    return replace(columns[0], ids=tuple(ids), places=tuple(places))
 
 
 def _are_mixed(trace: Trace, found: Sequence[Trace]) -> bool:
