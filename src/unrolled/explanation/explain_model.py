@@ -15,6 +15,7 @@ from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
+from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
@@ -43,10 +44,11 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
         rnn: Which networks are opened.
         seed: Every run starts all generators of random numbers from it; None to let them go on.
     """
-    try:
-        return _explain_by_class(model, asked, rnn, seed)
-    except NoKernelError as error:
-        return _explain_by_class(model, asked, rnn, seed, error.paths)
+    with infinite_weights_named(model):
+        try:
+            return _explain_by_class(model, asked, rnn, seed)
+        except NoKernelError as error:
+            return _explain_by_class(model, asked, rnn, seed, error.paths)
 
 
 def _explain_by_class(

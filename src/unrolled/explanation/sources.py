@@ -115,7 +115,7 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
         return
     modules = all_modules(model)
     if not isinstance(name, str) or name not in modules:
-        raise UnknownNameError("submodule", name, modules)
+        raise UnknownNameError("submodule", name, filter(None, modules))  # the model itself has no name
     calls = 0
 
     def opened(_: nn.Module, __: Any, result: Any) -> Any:

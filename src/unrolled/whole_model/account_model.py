@@ -13,6 +13,7 @@ from unrolled.decomposition.parity import FINER, PARITY
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
+from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
@@ -44,7 +45,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     keep_freed_memory()
     args, kwargs, seeded = asked.args, asked.kwargs, asked.seed is not None
     few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
-    with preserved(model, asked.seed) as generators, without_autocast(), few:
+    with infinite_weights_named(model), preserved(model, asked.seed) as generators, without_autocast(), few:
         plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
         target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against, (args, kwargs))
         expected = _checked(target.select(plain.output).detach())
