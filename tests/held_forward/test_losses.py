@@ -210,10 +210,54 @@ def test_explain_shows_the_n_grams_of_a_surprisal():
     assert abs(found.ledger.remainder) < 1e-12
 
 
-def test_what_is_no_choice_of_classes_is_refused_by_name():
-    smooth = by_torch(TEXTS, label_smoothing=0.1)
-    with pytest.raises(unrolled.UsageError, match=r"cross_entropy with label_smoothing .* use log_softmax"):
-        unrolled.account(Predicts(), TEXTS, target=smooth)
+def by_shares(logits, shares, weight=None):
+    """The formula for shares of classes that stand last."""
+    return -(shares * F.log_softmax(logits, -1) * (1.0 if weight is None else weight)).sum(-1)
+
+
+def smoothed(tokens, smoothing, ignored=-100):
+    shares = F.one_hot(tokens[:, 1:], V).double() * (1 - smoothing) + smoothing / V
+    return shares * (tokens[:, 1:, None] != ignored)
+
+
+SHARES = torch.linspace(0.0, 2.0, V, dtype=torch.float64).expand(2, 3, V).softmax(-1)
+SMOOTH = {
+    "smoothed": ({"label_smoothing": 0.2}, smoothed(TEXTS, 0.2)),
+    "with weights": ({"label_smoothing": 0.2, "weight": WEIGHT}, smoothed(TEXTS, 0.2)),
+    "without padding": ({"label_smoothing": 0.2, "ignore_index": 0}, smoothed(TEXTS, 0.2, ignored=0)),
+    "shares": ({}, SHARES),
+    "shares with weights": ({"weight": WEIGHT}, SHARES),
+    "smoothed shares": ({"label_smoothing": 0.2, "weight": WEIGHT}, 0.8 * SHARES + 0.2 / V),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_shares_of_classes_weigh_the_logarithms(name, reduction):
+    options, shares = SMOOTH[name]
+    classes = SHARES.mT if "shares" in name else TEXTS[:, 1:]
+
+    def by_function(out):
+        loss = F.cross_entropy(out[0].mT, classes, reduction=reduction, **options)
+        return loss.sum(1) if reduction == "none" else loss.reshape(1)
+
+    def by_formula(out):
+        loss = by_shares(out[0], shares, options.get("weight"))
+        if reduction == "none":
+            return loss.sum(1)
+        if reduction == "sum" or "shares" in name:
+            return (loss.sum() / (loss.numel() if reduction == "mean" else 1)).reshape(1)
+        read = (TEXTS[:, 1:] != options.get("ignore_index", -100)).double()
+        return (loss.sum() / (options.get("weight", torch.ones_like(WEIGHT))[TEXTS[:, 1:]] * read).sum()).reshape(1)
+
+    found, expected, other = (
+        unrolled.account(Predicts(), TEXTS, target=target)
+        for target in (by_function, by_formula, lambda out: by_shares(out[0], smoothed(TEXTS, 0.0)).sum(1))
+    )
+    torch.testing.assert_close(found.output, expected.output, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-12)
+    assert found.closes
+    assert float((found.tokens - other.tokens).abs().max()) > 1e-3  # of the plain surprisal
 
 
 def test_a_loss_over_all_alignments_is_refused_by_what_to_do():

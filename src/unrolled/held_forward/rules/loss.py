@@ -14,18 +14,29 @@ __all__: list[str] = []
 
 @rule("cross_entropy_loss")
 def cross_entropy(call: HeldCall) -> Tensor:
-    """Pick the logarithms of the probabilities of classes."""
+    """Pick the logarithms of the probabilities of classes, or weigh them by the shares that classes should have."""
     logits, classes, weight, reduction, ignored, smoothing = call.args
-    if smoothing or classes.is_floating_point():
-        message = (
-            "cross_entropy with label_smoothing or with probabilities as its target has no rule; use log_softmax and a "
-            "sum over the classes"
-        )
-        return without_rule(call.held(), message)
+    axis = min(1, logits.dim() - 1)
     with call.mode:
-        logarithms = torch.log_softmax(logits, dim=min(1, logits.dim() - 1))
+        logarithms = torch.log_softmax(logits, dim=axis)
+        if classes.is_floating_point():
+            shares = classes * (1 - smoothing) + smoothing / logits.shape[axis] if smoothing else classes
+            return _reduced(-_over_classes(shares * logarithms, weight, axis), reduction)
         picked: Tensor = torch._C._nn.nll_loss_nd(logarithms, classes, weight, reduction, ignored)
-    return picked
+        if not smoothing:
+            return picked
+        read = classes != ignored
+        losses = _reduced(-_over_classes(logarithms, weight, axis) * read, 2 if reduction else 0)
+        if reduction == 1:  # torch divides by the weights of the classes that are picked
+            losses = losses / (read if weight is None else weight[classes.clamp(min=0)] * read).sum()
+        return (1 - smoothing) * picked + smoothing / logits.shape[axis] * losses
+
+
+def _over_classes(values: Tensor, weight: Tensor | None, axis: int) -> Tensor:
+    """Sum over the classes, each times its weight."""
+    if weight is not None:
+        values = values * weight.view(-1, *[1] * (values.dim() - 1 - axis))
+    return values.sum(axis)
 
 
 @rule("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
