@@ -88,3 +88,65 @@ def test_zeros_and_ones_alone_are_what_the_model_reads():
     nearly = unrolled.account(Highway(), x + 1e-9, target=1)
     assert float(found.features["0"].abs().max()) > 1e-2
     torch.testing.assert_close(found.features["0"], nearly.features["0"], rtol=0, atol=1e-7)
+
+
+class Answers(nn.Module):
+    """Reads numbers of exercises beside whether they were solved, each pair as an id of its own."""
+
+    def __init__(self, joined):
+        super().__init__()
+        torch.manual_seed(0)
+        self.joined, self.embed = joined, nn.Embedding(20, 4)
+        self.rnn, self.head = nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 2)
+        self.double()
+
+    def forward(self, ids, solved):
+        return self.head(self.rnn(self.embed(self.joined(ids, solved)))[0][:, -1])
+
+
+def in_place(ids, solved):
+    ids = ids.clone()
+    ids += 10 * solved
+    return ids
+
+
+@pytest.mark.parametrize(
+    "joined",
+    [lambda ids, solved: ids + 10 * solved, lambda ids, solved: 10 * solved + ids, in_place],
+    ids=["added", "added to", "in place"],
+)
+def test_zeros_and_ones_that_turn_ids_into_others_are_noted(joined):
+    ids, solved = torch.tensor([[3, 1, 4], [2, 7, 1]]), torch.tensor([[1, 0, 1], [0, 0, 1]])
+    found = unrolled.account(Answers(joined), ids, solved, target=1)
+    assert found.closes
+    assert list(found.texts) == ["0"]
+    (note,) = (note for note in found.notes if "turn ids" in note)
+    assert note.startswith("the zeros and ones of argument 1 turn ids of tokens into other ids")
+
+
+def padded_in_place(ids, mask):
+    ids = ids * mask
+    ids += 9 * (1 - mask)
+    return ids
+
+
+def of_the_same_ids(ids, _):
+    return ids + (ids > 2).long()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda ids, mask: ids * mask,
+        lambda ids, mask: ids * mask + 9 * (1 - mask),
+        lambda ids, mask: ids.masked_fill(mask == 0, 9),
+        padded_in_place,
+        of_the_same_ids,
+    ],
+    ids=["kept", "others in their place", "filled", "in place", "of the same ids"],
+)
+def test_masks_that_keep_ids_or_put_others_in_their_place_are_not(kept):
+    ids, mask = torch.tensor([[3, 1, 4], [2, 7, 1]]), torch.tensor([[1, 0, 1], [0, 0, 1]])
+    found = unrolled.account(Answers(kept), ids, mask, target=1)
+    assert found.closes
+    assert not any("turn ids" in note for note in found.notes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -29,6 +30,8 @@ ELEMENTWISE = frozenset(
     "logical_xor logical_not bool byte char".split()
 )
 """Operations that compute every entry of their result of one entry of each operand."""
+ADDS = frozenset({"add", "sub"})
+"""Those of them by which a mask may turn ids into others."""
 CHOOSES = frozenset("mul bitwise_and and".split())
 """Those of them by which a mask keeps numbers or makes them zero."""
 LOOKS_UP = {"isin": 0, "bucketize": 0, "searchsorted": 1}
@@ -50,6 +53,8 @@ class TokenPositions:
         self._masks: TensorNotes[bool] = TensorNotes()
         self.several: TensorNotes[bool] = TensorNotes()
         """Integers that are made of several tokens' ids."""
+        self.turning: list[Tensor] = []
+        """The positions of zeros and ones that were added to the ids of other tokens."""
 
     def __contains__(self, ids: object) -> bool:
         return self.get(ids) is not None
@@ -137,6 +142,8 @@ class TokenPositions:
             found = vectors
         elif name in ELEMENTWISE and isinstance(result, Tensor):
             given = (*args, *call.kwargs.values())
+            if name in ADDS:
+                self._find_turning(call, given)
             kept = name in CHOOSES and self._choose_numbers(given)
             found = None if kept else self.of_entries(given, result.shape)
         elif name in LOOKS_UP and len(args) > 1:
@@ -181,6 +188,19 @@ class TokenPositions:
         own = [each for each in given if each not in self and each.numel()]
         masks = all(self.are_masks(each) for each in given if each in self)
         return masks and any(bool((each != each.reshape(-1)[0]).any()) for each in own)
+
+    def _find_turning(self, call: OperationCall, values: Sequence[Any]) -> None:
+        """Remember a mask that adds to ids of other tokens: it neither keeps them nor puts others in their place."""
+        known = [each for each in values if each in self]
+        masks = [each for each in known if self.are_masks(each)]
+        for mask, ids in product(masks, (each for each in known if not self.are_masks(each))):
+            own, of_ids = self._positions_of(mask, mask), self._positions_of(ids, ids)
+            before = ids
+            if call.operation.in_place and ids is call.args[0]:  # it holds the sum already
+                before = ids - mask if call.name == "add" else ids + mask
+            turned = (mask != 0) & (before != 0) & (own >= 0) & (of_ids >= 0) & (own != of_ids)
+            if bool(turned.any()):
+                self.turning.append(own.expand(turned.shape)[turned])
 
     def _compared(self, values: Any, others: Any, shape: torch.Size) -> Tensor | None:
         """Return the positions of entries that were compared with others, if these are of no token."""

@@ -81,7 +81,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model)
     told = (
-        *notes_of(result, means.computed, means.python_tables, behind),
+        *notes_of(result, means.computed, means.python_tables, means.turning, behind),
         *one_of_the_examples(plain.output, target.indices, result),
     )
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))

@@ -12,7 +12,7 @@ from unrolled.explanation.sources import Sources
 from unrolled.held_forward.differentiated import Differentiated
 from unrolled.held_forward.rows import Row, Rows
 
-__all__ = ["INPUTS", "behind_held", "opened_arguments", "read_arguments"]
+__all__ = ["INPUTS", "arguments_at", "behind_held", "opened_arguments", "read_arguments"]
 
 INPUTS = ("token", "category", "feature")
 """The kinds of rows that are made of arguments, whatever else is. Integers that are used as numbers are not among them:
@@ -42,7 +42,7 @@ def _arguments(rows: Iterable[tuple[Row, Tensor | None]], sources: Sources) -> f
         if numbers is None:
             found.add(row.name)
         else:
-            found.update(name for name, entries in sources.entries.items() if _any_of(numbers, *entries))
+            found.update(arguments_at(numbers, sources))
     return frozenset(found)
 
 
@@ -82,6 +82,10 @@ def behind_held(
     return tuple(name for name in sources.entries if name in read and name in suspects)
 
 
-def _any_of(numbers: Tensor, first: int, shape: torch.Size) -> bool:
-    """Whether any of some numbers is that of an entry of an argument."""
-    return bool(((numbers >= first) & (numbers < first + shape.numel())).any())
+def arguments_at(numbers: Tensor, sources: Sources) -> tuple[str, ...]:
+    """Return the arguments of some entries, by the numbers of these."""
+    return tuple(
+        name
+        for name, (first, shape) in sources.entries.items()
+        if bool(((numbers >= first) & (numbers < first + shape.numel())).any())
+    )

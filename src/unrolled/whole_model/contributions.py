@@ -12,7 +12,7 @@ from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Row
-from unrolled.whole_model.behind_held import INPUTS, opened_arguments, read_arguments
+from unrolled.whole_model.behind_held import INPUTS, arguments_at, opened_arguments, read_arguments
 
 __all__ = ["Contributions", "collect"]
 
@@ -46,6 +46,8 @@ class Contributions:
     """What the target is, and what the run's recurrent networks leave out."""
     python_tables: tuple[str, ...] = ()
     """The tables that are read at Python's numbers, after ids became such."""
+    turning: tuple[str, ...] = ()
+    """The arguments of zeros and ones that are added to the ids of other tokens."""
     unread: frozenset[str] = frozenset()
     """The arguments that are no masks, and of whose rows the output reads none."""
     computed: tuple[str, ...] = ()
@@ -92,6 +94,8 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     contributing = {name for name, part in (*found.texts.items(), *found.features.items()) if bool(part.any())}
     found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read - contributing
     found.python_tables = tuple(sources.mode.vectors.python_ids.tables)
+    if turning := sources.mode.positions.turning:
+        found.turning = arguments_at(torch.cat(turning), sources)
     return found
 
 

@@ -14,7 +14,11 @@ __all__ = ["notes_of"]
 
 
 def notes_of(
-    result: AccountedOutput, computed: Collection[str], python_tables: Collection[str], behind: Sequence[str]
+    result: AccountedOutput,
+    computed: Collection[str],
+    python_tables: Collection[str],
+    turning: Sequence[str],
+    behind: Sequence[str],
 ) -> tuple[str, ...]:
     """Say what limits an account.
 
@@ -22,6 +26,7 @@ def notes_of(
         result: The account.
         computed: The names of its constants that the model makes of ids which cannot be followed to single tokens.
         python_tables: The tables that it reads at Python's numbers after ids became such.
+        turning: The arguments of zeros and ones that it adds to ids of tokens.
         behind: The arguments that reach the output only through factors that are held.
     """
     notes = [*_remainder_notes(result), *result.cancellation_notes]
@@ -35,6 +40,13 @@ def notes_of(
             f"the model makes ids numbers of Python and reads {', '.join(sorted(python_tables))} at such numbers: if "
             "these are ids, what their rows contribute is among the biases and not at their tokens; index the table "
             "with a tensor"
+        )
+    if turning:
+        one = len(turning) == 1
+        subject = f"the zeros and ones of argument {turning[0]}" if one else f"zeros and ones ({', '.join(turning)})"
+        notes.append(
+            f"{subject} turn ids of tokens into other ids: what that changes is credited to these tokens; change them "
+            "and run the model to see the effect"
         )
     if behind:
         one = len(behind) == 1
