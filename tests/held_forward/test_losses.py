@@ -260,6 +260,31 @@ def test_shares_of_classes_weigh_the_logarithms(name, reduction):
     assert float((found.tokens - other.tokens).abs().max()) > 1e-3  # of the plain surprisal
 
 
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_what_is_ignored_may_have_any_number_and_any_logits(weight, reduction):
+    classes = TEXTS[:, 1:].clone()
+    classes[1, 1] = 255  # of no class
+
+    def smooth(read):
+        def loss(out):
+            logits = out[0].masked_fill((torch.arange(V) == 2) & (classes == 255)[..., None], -torch.inf)
+            options = {"weight": weight, "ignore_index": 255, "label_smoothing": 0.2, "reduction": reduction}
+            return F.cross_entropy(logits[read], classes[read], **options).reshape(1)
+
+        return loss
+
+    everywhere = torch.ones_like(classes, dtype=torch.bool)
+    found, expected = (
+        unrolled.account(Predicts(), TEXTS, target=smooth(read)) for read in (everywhere, classes != 255)
+    )
+    torch.testing.assert_close(found.output, expected.output, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.tokens, expected.tokens, rtol=0, atol=1e-12)
+    classes[1, 1] = TEXTS[1, 2]
+    other = unrolled.account(Predicts(), TEXTS, target=smooth(everywhere))  # the control: it is read
+    assert not torch.allclose(other.tokens, expected.tokens)
+
+
 def test_a_loss_over_all_alignments_is_refused_by_what_to_do():
     def aligned(out):
         return F.ctc_loss(out[0].log_softmax(-1).transpose(0, 1), TEXTS[:, :2] + 1, [3, 3], [2, 2], reduction="none")

@@ -26,9 +26,9 @@ def cross_entropy(call: HeldCall) -> Tensor:
         if not smoothing:
             return picked
         read = classes != ignored
-        losses = _reduced(-_over_classes(logarithms, weight, axis) * read, 2 if reduction else 0)
+        losses = _reduced(-_over_classes(logarithms, weight, axis).masked_fill(~read, 0.0), 2 if reduction else 0)
         if reduction == 1:  # torch divides by the weights of the classes that are picked
-            losses = losses / (read if weight is None else weight[classes.clamp(min=0)] * read).sum()
+            losses = losses / (read.sum() if weight is None else weight[classes[read]].sum())
         return (1 - smoothing) * picked + smoothing / logits.shape[axis] * losses
 
 
