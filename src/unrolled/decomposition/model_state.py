@@ -72,7 +72,7 @@ class ModelState:
                 _restore(space, before, _replaced(space) if between_runs else ())
         with torch._C.DisableTorchFunction(), torch.no_grad():  # a mode of ours may be on
             for parameter, data, flag in self._places:
-                if parameter.data_ptr() != data.data_ptr() or parameter.shape != data.shape:
+                if not _is_at(parameter, data):
                     parameter.data = data
                 if parameter.requires_grad != flag:
                     parameter.requires_grad_(flag)
@@ -135,6 +135,13 @@ def _replaced(space: Any) -> tuple[str, ...]:
         if isinstance(value, types.FunctionType) and str(value.__module__).startswith("unrolled.")
     )
     return ("forward", *ours)
+
+
+def _is_at(parameter: Tensor, data: Tensor) -> bool:
+    """Whether the numbers of a parameter stand where they stood; a sparse one has no place of its own."""
+    if parameter.layout != torch.strided or data.layout != torch.strided:
+        return False
+    return parameter.data_ptr() == data.data_ptr() and parameter.shape == data.shape
 
 
 def _is_same(space: Any, before: Any) -> bool:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unrolled.errors import NonFiniteError
 from unrolled.held_forward.all_modules import all_parameters
+from unrolled.linalg.finite_sum import has_finite_sum
 
-__all__ = ["infinite_weights_named"]
+__all__ = ["find_infinite_weight", "infinite_weights_named"]
+
+
+def find_infinite_weight(model: nn.Module) -> str | None:
+    """Return the name of the first weight of a model that holds NaN or infinity; None if there is none."""
+    return next((name for name, weight in all_parameters(model).items() if not _is_finite(weight.detach())), None)
 
 
 @contextmanager
@@ -20,8 +27,17 @@ def infinite_weights_named(model: nn.Module) -> Iterator[None]:
     try:
         yield
     except NonFiniteError as error:
-        weights = all_parameters(model).items()
-        name = next((name for name, weight in weights if not bool(torch.isfinite(weight).all())), None)
-        if name is None or name.rpartition(".")[2] in str(error):
+        name = find_infinite_weight(model)
+        if name is None or _is_named(name, str(error)):
             raise
         raise NonFiniteError(f"{error}; the weights {name} hold NaN or infinity") from error
+
+
+def _is_named(name: str, message: str) -> bool:
+    """Whether an error names a weight already; that of a network names it without the path of the network."""
+    return any(re.search(rf"\bweights {re.escape(each)}\b", message) for each in (name, name.rpartition(".")[2]))
+
+
+def _is_finite(weight: Tensor) -> bool:
+    # torch tells of no sparse tensor which of its numbers are finite
+    return has_finite_sum(weight) or (weight.layout == torch.strided and bool(torch.isfinite(weight).all()))

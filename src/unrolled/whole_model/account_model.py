@@ -13,12 +13,11 @@ from unrolled.decomposition.parity import FINER, PARITY
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
-from unrolled.explanation.infinite_weights import infinite_weights_named
+from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.held_forward.all_modules import all_parameters
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.whole_model.account_request import AccountRequest
@@ -89,10 +88,10 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
 
 def _not_finite(model: nn.Module) -> NonFiniteError:
     """Say why contributions are not finite while the output is: a weight that the output does not read, or overflow."""
-    for name, weight in all_parameters(model).items():
-        if not torch.isfinite(weight).all():
-            return NonFiniteError(f"weights {name} hold NaN or infinity; expected finite numbers")
-    return NonFiniteError.overflow("the contributions")
+    name = find_infinite_weight(model)
+    if name is None:
+        return NonFiniteError.overflow("the contributions")
+    return NonFiniteError(f"weights {name} hold NaN or infinity; expected finite numbers")
 
 
 def _checked(output: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.parity import FINER, PARITY
 from unrolled.decomposition.recorded_networks import RecordedNetworks
 from unrolled.decomposition.recurrent_rules import RECURRENT
-from unrolled.errors import ParityError, UnsupportedOperationError
+from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationError
 from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.strands.continuations import Continuation, find_continuation
@@ -256,5 +256,7 @@ def _run(call: NetworkCall) -> tuple[list[list[LayerRun]], float]:
     states = (run.image for level in runs for run in level)  # all of them are opened, and they may be larger
     parity = states_parity(runs, call.detached(), PARITY[call.inputs.dtype], states)
     if not parity.holds:
+        if not bool(call.layout.blank(call.own).isfinite().all()):
+            raise NonFiniteError("the states of a recurrent network hold NaN or infinity; expected finite numbers")
         raise ParityError(f"our states differ from the network's own by {parity.gap:.3g}; expected rounding at most")
     return runs, parity.gap
