@@ -81,3 +81,14 @@ def test_a_steep_step_has_all_nodes_that_it_needs(monkeypatch):
     beside, gave_up = nodes_taken(monkeypatch, jump_beside_steep)  # a jump of one example does not stop the others
     assert isinstance(gave_up, ConvergenceError)
     assert len(beside) > len(tried)
+
+
+def test_at_a_large_tolerance_a_kink_has_all_nodes_that_it_needs(monkeypatch):
+    """The slope of relu jumps on the way: an error near the tolerance falls slowly, and by less than the tolerance."""
+    torch.manual_seed(5)
+    cell = Step(lambda x, s: torch.relu(x + s)).double()
+    series = torch.randn(4, 1, 3, dtype=torch.float64)
+    assert unrolled.decompose(cell, series, expansion="path", tolerance=0.01).vectors().isfinite().all()
+    monkeypatch.setattr(path, "UNCHANGED", torch.inf)  # the control: what the tolerance accepts counts as no change
+    with pytest.raises(ConvergenceError):
+        unrolled.decompose(cell, series, expansion="path", tolerance=0.01)

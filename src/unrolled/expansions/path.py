@@ -26,8 +26,12 @@ __all__ = ["Path", "step_errors"]
 
 FIRST, LAST = 6, 192
 """Numbers of nodes at which a quadrature begins and gives up."""
-SETTLED = 2
-"""It gives up as well where so many doublings have changed no error: a jump, which no node of a slope can see."""
+SETTLED, UNCHANGED = 2, 0.01
+"""It gives up as well where so many doublings have changed no error: a jump, which no node of a slope can see.
+
+An error has not changed if its change is accepted as an error, and is at most this share of the largest one: at a
+large tolerance a slope that jumps, as that of relu does, changes the error by less than the tolerance, and lowers it.
+"""
 
 
 def step_errors(ray: Ray[Any], g: Tensor, operator: Operator) -> Tensor:
@@ -69,10 +73,9 @@ class Path(Linearisation):
             stalled = error > 0.5 * previous and error < 1000 * rounding
             if error <= accepted or stalled:
                 return ray.origin, ray.small_as_matrices(operator)
-            known = [
-                *(each for each in known if bool(((each[0] - errors).abs() <= accepted).all())),
-                (errors, operator),
-            ]
+            alike = min(accepted, UNCHANGED * error)
+            known = [each for each in known if bool(((each[0] - errors).abs() <= alike).all())]
+            known.append((errors, operator))
             if nodes >= LAST or len(known) > SETTLED:
                 raise ConvergenceError(error, accepted, (ray.origin, ray.small_as_matrices(known[0][1])))
             nodes *= 2
