@@ -142,3 +142,22 @@ def test_a_position_that_reads_a_column_of_another_step_too_is_not_named_by_both
     mixed = unrolled.explain_batch(Calendar(ORDERS["all"], last=True), BAGS, target=1)[0]
     assert any("which token" in note for note in mixed.notes)
     assert mixed.tokens == ("x0", "x1", "x2", "x3")
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_columns_that_lie_one_after_the_other_are_in_the_order_of_their_steps(order):
+    """The words of all steps, then their tags: words for the positions alone are shown if their order is known."""
+
+    class Halves(Calendar):
+        def forward(self, ids: Tensor) -> Tensor:
+            read = self.tables[0](ids[:, :T]) + self.tables[1](ids[:, T:])
+            return self.head(self.rnn(read[:, self.order])[0].mean(1))
+
+    both = BAGS[:, :, :2].mT.flatten(1)
+    plain, some, every = (
+        unrolled.explain_batch(Halves(order), both, target=1, tokens=tokens and [tokens] * 2)[0]
+        for tokens in (None, NAMES[: len(order)], list("abcdefgh"))
+    )
+    assert plain.tokens == tuple(f"{both[0, step]} {both[0, T + step]}" for step in order)
+    assert every.tokens == tuple(f"{'abcd'[step]} {'efgh'[step]}" for step in order)
+    assert some.tokens == (tuple(NAMES[: len(order)]) if order == sorted(order) else plain.tokens)

@@ -132,9 +132,10 @@ def words_by_step(words: Sequence[str], trace: Trace, row: int) -> tuple[str, ..
 
 
 def are_forward(steps: Sequence[Sequence[int]]) -> bool:
-    """Tell whether a sequence reads its tokens in the order of the argument."""
-    places = [place for step in steps for place in step if place >= 0]
-    return bool(places) and all(one <= other for one, other in pairwise(places))
+    """Tell whether a sequence reads its tokens in the order of the argument, be they several at a position."""
+    read = [each for each in ([place for place in step if place >= 0] for step in steps) if each]
+    ordered = (min(one) <= min(other) and max(one) <= max(other) for one, other in pairwise(read))
+    return bool(read) and all(ordered)
 
 
 def padded_words(words: list[str], count: int, free: Collection[int]) -> list[str] | None:
