@@ -121,10 +121,17 @@ def test_a_step_that_draws_is_refused_as_that():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_scripted_step_is_refused_as_that():
-    model = Loop(torch.jit.script(OwnGRU(E, D)), lambda cell, x, h: cell(x, h), zero)
-    with pytest.raises(UsageError, match=r"cell is scripted.*pass the Python module"):
-        unrolled.explain(model, IDS, target=1)
+@pytest.mark.parametrize("kind", ["scripted", "traced"])
+@pytest.mark.parametrize("rnn", [None, "cell"])
+def test_a_step_of_torchscript_is_refused_as_that(kind, rnn):
+    cell = OwnGRU(E, D).double()
+    given = torch.ones(len(IDS), E, dtype=torch.float64), torch.ones(len(IDS), D, dtype=torch.float64)
+    made = torch.jit.script(cell) if kind == "scripted" else torch.jit.trace(cell, given)
+    model = Loop(made, lambda cell, x, h: cell(x, h), zero)
+    with pytest.raises(UsageError, match=rf"cell is {kind}.*put the Python module that it was made of in its place"):
+        unrolled.explain(model, IDS, target=1, rnn=rnn)
+    model.cell = cell  # what the refusal asks for
+    assert abs(unrolled.explain_batch(model, IDS, target=1, rnn=rnn)[0].ledger.remainder) < 1e-12
 
 
 def scripted_and_plain():

@@ -15,7 +15,7 @@ from unrolled.decomposition.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
-from unrolled.explanation.networks.scripted_modules import python_form
+from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
@@ -222,7 +222,8 @@ def _without_steps(path: str, module: nn.Module) -> str:
 
 
 def _is_scripted(path: str, module: torch.jit.ScriptModule) -> str:
-    return f"{path} is scripted, and what it computes cannot be seen: {python_form(module)}"
+    what = f"{path or 'the model'} is {script_kind(module)}, and what it computes cannot be seen"
+    return f"{what}: {python_form(module, part=bool(path))}"
 
 
 def _no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:

@@ -140,7 +140,8 @@ class Experiment(ABC):
     headline: ClassVar[tuple[str, ...] | None] = None
     """Row and column, in the first table, of the number that the summary shows; by default the first comparison.
 
-    Of several rows before the column the first that the scale has is shown."""
+    Of several rows before the column the first that the scale has is shown.
+    """
     compared_columns: ClassVar[tuple[str, ...]] = ()
     """Columns of the first table whose published numbers decide the verdict; all columns if empty."""
     published: ClassVar[bool] = True
