@@ -260,20 +260,21 @@ def _tables(name: str, mine: Sequence[Result]) -> list[Table]:
 def _by_polarity(name: str, mine: Sequence[Result], stronger: Sequence[str]) -> list[Table]:
     """Tabulate what a word strengthens of each polarity; no table for results that were recorded without it."""
     expansions = mine[0]["expansions"]
-    if not _values(mine, next(iter(expansions)), "phrase", f"{stronger[0]}_positive"):
+    known = [word for word in stronger if _values(mine, next(iter(expansions)), "phrase", f"{word}_positive")]
+    if not known:
         return []
     rows = [
         (
             expansion,
             polarity,
-            *(_cells(mine, expansion, "phrase", f"{word}_{polarity}")[0] for word in stronger),
+            *(_cells(mine, expansion, "phrase", f"{word}_{polarity}")[0] for word in known),
         )
         for expansion, polarity in product(expansions, ("positive", "negative"))
     ]
     title = (
         f"{name}: strengthened by each word, by {_KINDS['phrase']}, % of the positive and of the negative adjectives"
     )
-    return [Table(title, ("expansion", "adjectives", *stronger), rows)]
+    return [Table(title, ("expansion", "adjectives", *known), rows)]
 
 
 def _draw(results: Sequence[Result]) -> Figure:
