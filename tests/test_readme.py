@@ -57,7 +57,7 @@ def test_the_guide_to_a_test_set_finds_the_shortcut_and_its_ranking_is_above_a_d
     assert scores["shares"] > scores["drawn order"] + 0.2
     assert scores["secant"] > scores["drawn order"] + 0.2
     assert "free sample" in [each.text for each in names["phrases"].highest]
-    assert {path.name for path in tmp_path.iterdir()} == {"test.html", "triangle.pdf", "ngrams.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"test.html", "triangle.pdf", "ngrams.csv", "accounts.json"}
     assert "\\begin{tabular}" in said
 
 
