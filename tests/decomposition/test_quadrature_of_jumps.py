@@ -48,7 +48,7 @@ def jump_beside_steep(x: Tensor, s: Tensor) -> Tensor:
 def nodes_taken(
     monkeypatch: pytest.MonkeyPatch, function: Callable[[Tensor, Tensor], Tensor]
 ) -> tuple[list[int], object]:
-    """Decompose by path; return the numbers of nodes that were tried, and what came of it."""
+    """Decompose by path; return the numbers of nodes that were tried, and the vectors or the error."""
     torch.manual_seed(0)
     cell, tried = Step(function).double(), []
     taken = path.gauss_legendre

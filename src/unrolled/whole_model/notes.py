@@ -42,23 +42,25 @@ def notes_of(
             "with a tensor"
         )
     if turning:
-        one = len(turning) == 1
-        subject = f"the zeros and ones of argument {turning[0]}" if one else f"zeros and ones ({', '.join(turning)})"
         notes.append(
-            f"{subject} turn ids of tokens into other ids: what that changes is credited to these tokens; change them "
-            "and run the model to see the effect"
+            f"the zeros and ones of {_arguments(turning)} turn ids of tokens into other ids: what that changes is "
+            "credited to these tokens; change them and run the model to see the effect"
         )
     if behind:
         one = len(behind) == 1
-        subject = f"argument {behind[0]} enters" if one else f"arguments {', '.join(behind)} enter"
         notes.append(
-            f"{subject} only through factors that are held, so the output is credited to what these factors multiply; "
-            f"change {'it' if one else 'them'} and run the model to see the effect"
+            f"{_arguments(behind)} {'enters' if one else 'enter'} only through factors that are held, so the output is "
+            f"credited to what these factors multiply; change {'it' if one else 'them'} and run the model to see the "
+            "effect"
         )
     held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
     if large := above_movement(held, result.movement):
         notes.append(f"results that are held contribute to the output by themselves: {', '.join(large)}")
     return tuple(notes)
+
+
+def _arguments(names: Sequence[str]) -> str:
+    return f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _remainder_notes(result: AccountedOutput) -> tuple[str, ...]:
