@@ -21,20 +21,33 @@ if TYPE_CHECKING:
     from unrolled.composition.vector_additive import VAWEncoder
     from unrolled.lab.models.tagger import Tagger
 
-__all__ = ["NamesByPlace", "NamesOfCode"]
+__all__ = ["DroppedVectorNames", "NamesByPlace", "NamesOfCode", "WideNames"]
 
 
-class NamesOfCode(Tag):
-    """Entities by word vectors from N(0, 1), whose features alone are dropped."""
+class WideNames(Tag):
+    """Entities by word vectors from N(0, 1)."""
 
     def build(self) -> Tagger:
-        """Draw the word vectors as torch.nn does, and move dropout to them."""
+        """Draw the word vectors as torch.nn does."""
+        model = super().build()
+        cast("nn.Embedding", model.embedding).reset_parameters()
+        return model
+
+
+class DroppedVectorNames(Tag):
+    """Entities by a network that drops features of word vectors only."""
+
+    def build(self) -> Tagger:
+        """Move dropout to the word vectors."""
         model = super().build()
         vectors, rate = cast("nn.Embedding", model.embedding), model.dropout.p
-        vectors.reset_parameters()
         vectors.register_forward_hook(lambda module, _, read: dropout(cast("Tensor", read), rate, module.training))
         model.dropout = nn.Dropout(0.0)
         return model
+
+
+class NamesOfCode(DroppedVectorNames, WideNames):
+    """Entities by word vectors from N(0, 1), whose features alone are dropped."""
 
 
 class NamesByPlace(NamesOfCode):

@@ -40,7 +40,7 @@ from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
-__all__ = ["EntitiesOfCode"]
+__all__ = ["STEPS_OF_CODE", "EntitiesOfCode"]
 
 _MODELS = (
     "MVMA-G", "GRU", "MVM-G", "VA-W", "Elman", "LSTM", "MVMA-L", "MVM-L", "VA-EW", "MVMA-E", "MVMA-ME", "MVM-E",
@@ -57,9 +57,8 @@ _SIZES: dict[Scale, dict[str, Any]] = {
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
 _MODEL = {"dropout": 0.5, "word_dropout": 0.0, "bidirectional": True, "crf": True, "shapes": 0}
 _BATCH = 32
-_TRAINING = {
-    "optimiser": "sgd", "momentum": 0.0, "lr": 0.01 * _BATCH, "clip": 5.0 / _BATCH, "batch": _BATCH, "patience": 50,
-}  # fmt: skip
+STEPS_OF_CODE: Mapping[str, float] = {"lr": 0.01 * _BATCH, "clip": 5.0 / _BATCH, "batch": _BATCH}
+_TRAINING = {"optimiser": "sgd", "momentum": 0.0, **STEPS_OF_CODE, "patience": 50}
 _BLOCK = 20
 _SMALL = (32, 16, 16)
 
