@@ -75,7 +75,6 @@ class NamesChanges(Experiment):
     title = "F1 on named entities with one setting of the authors' published code at a time"
     source = "Sun and Lu (2022), Implicit n-grams, table 4, and the authors' code"
     scales = tuple(SCALES)
-    usual_hours = 0.2
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the changes, network by network."""
@@ -86,6 +85,10 @@ class NamesChanges(Experiment):
             chosen = {**base.settings, **change, **_SMALLER.get(scale, {}), "network": network, "changed": title}
             listed.append(Trial(f"{network}, {title}", chosen))
         return listed
+
+    def day_hours(self, trial: Trial) -> float:
+        """Estimate by the number of epochs."""
+        return 0.01 * trial.settings["epochs"]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
