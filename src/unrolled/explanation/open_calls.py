@@ -18,6 +18,7 @@ from functools import partial
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.errors import ParityError, UnrolledError
 from unrolled.expansions.base import Linearisation
+from unrolled.explanation.calls_behind_held import note_calls_behind_held
 from unrolled.explanation.line_numbers import call_with_sources, numbers_of_lines
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.numbers.no_numbers import not_followed, refuse_tokens_only
@@ -76,10 +77,12 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
         with runs.named_draws():
             runs.second(found.expected, select)  # two runs that differ are refused by name
             raise
+    read_calls = {line.line.first.call for line in opened.lines}
+    behind = note_calls_behind_held(found.strands, read_calls, plain, networks, select, found.expected)
     opened = replace(
         opened,
         is_sigmoid=found.is_sigmoid,
-        notes=(*drawn, *sigmoid_note(found.is_sigmoid), *of_target, *opened.notes),
+        notes=(*drawn, *sigmoid_note(found.is_sigmoid), *of_target, *opened.notes, *behind),
         deterministic=not (drawn or (runs.seeded and runs.draws)),
     )
     try:
