@@ -98,6 +98,109 @@ def test_several_results_do_not_hide_numbers_that_the_target_reads_past_the_netw
     assert not unrolled.explain(constant, SERIES, target=target).notes
 
 
+class BesideLayer(Skips):
+    """Reads the last numbers by a layer of its own as well, and a vector of its own."""
+
+    def __init__(self, read, twice=False):
+        super().__init__(1.0)
+        self.read, self.twice = read, twice
+        self.beside, self.scale = nn.Linear(4, 4).double(), nn.Linear(4, 8).double()
+        self.own = nn.Parameter(torch.ones(4).double())
+
+    def forward(self, series):
+        read = [self.rnn(part)[0][:, -1] for part in (series.chunk(2, dim=1) if self.twice else [series])]
+        return self.head(self.read(self, sum(read), series[:, -1]) + 2.0 * self.own)
+
+
+def scaled(model, state, numbers):
+    scale, shift = model.scale(numbers).chunk(2, dim=-1)
+    return state * scale + shift
+
+
+BESIDE = {
+    "a linear layer": lambda model, state, numbers: state + model.beside(numbers),
+    "an activation of a layer": lambda model, state, numbers: state + torch.relu(model.beside(numbers)),
+    "a product with a parameter": lambda model, state, numbers: state + numbers @ model.beside.weight,
+    "standardised numbers": lambda model, state, numbers: state + model.beside(numbers / numbers.std()),
+    "a scale and a shift": scaled,
+}
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("way", BESIDE)
+def test_numbers_that_a_layer_reads_past_the_network_are_constants_and_no_bias_of_the_layer(way, twice):
+    model = BesideLayer(BESIDE[way], twice)
+    found = unrolled.explain(model, SERIES, target=1)
+    with torch.no_grad():
+        past = model.read(model, torch.zeros(1, 4, dtype=torch.float64), SERIES[:, -1])
+        assert found.biases["constants"] == pytest.approx((model.head.weight[1] @ past[0]).item())
+        assert found.biases["own"] == pytest.approx((model.head.weight[1] @ (2.0 * model.own)).item())
+    assert found.biases.keys() == {"constants", "own", "head.bias"}
+    assert any("past its recurrent network" in note for note in found.notes)
+
+
+class OfWords(nn.Module):
+    """Reads words by a GRU, and something of its arguments past it."""
+
+    def __init__(self, read):
+        super().__init__()
+        torch.manual_seed(0)
+        self.read, self.embed, self.rnn = read, nn.Embedding(9, 4), nn.GRU(4, 4, batch_first=True)
+        self.scale, self.beside, self.own = nn.Parameter(torch.rand(4)), nn.Linear(2, 4), nn.Parameter(torch.rand(9, 4))
+        self.head = nn.Linear(4, 2)
+        self.double()
+
+    def forward(self, ids, given):
+        return self.head(self.rnn(self.embed(ids))[0][:, -1] + self.read(self, ids, given))
+
+
+PAST = {
+    "integers as numbers": (lambda model, _, given: model.beside(given.double()), "constants"),
+    "counts of words": (
+        lambda model, ids, _: nn.functional.one_hot(ids, 9).sum(1).double() @ model.own,
+        "constants",
+    ),
+    "rows of a parameter": (lambda model, ids, _: model.own[ids].mean(1), "constants"),
+    "rows of a table": (lambda model, ids, _: model.embed.weight[ids].mean(1), "embed.weight"),
+    "vectors behind a scale": (lambda model, ids, _: (model.scale * model.embed(ids)).mean(1), "embed.weight"),
+    "kept vectors": (lambda model, ids, _: (model.embed(ids) * (ids > 2)[..., None]).mean(1), "embed.weight"),
+}
+
+
+@pytest.mark.parametrize("way", PAST)
+def test_words_and_integers_that_are_read_past_the_network_are_noted(way):
+    read, name = PAST[way]
+    ids, given, model = torch.tensor([[3, 1, 7]]), torch.tensor([[5, 2]]), OfWords(read)
+    found = unrolled.explain(model, ids, given, target=1)
+    with torch.no_grad():
+        assert found.biases[name] == pytest.approx((model.head.weight[1] @ read(model, ids, given)[0]).item())
+    assert found.biases.keys() == {name, "head.bias"}
+    assert any("past its recurrent network" in note for note in found.notes)
+
+
+OWN = {
+    "a parameter": (lambda model, *_: model.scale[None], "scale"),
+    "a row of a parameter": (lambda model, *_: model.own[:1] * 2.0, "own"),
+    "a parameter where a mask of words is": (lambda model, ids, _: model.own[:1] * (ids > 0)[:, :1], "own"),
+    "numbers of the code": (lambda *_: torch.ones(1, 4).double(), "constants"),
+}
+
+
+@pytest.mark.parametrize("way", OWN)
+def test_what_the_model_adds_itself_keeps_its_name_and_is_not_noted(way):
+    read, name = OWN[way]
+    found = unrolled.explain(OfWords(read), torch.tensor([[3, 1, 7]]), torch.tensor([[5, 2]]), target=1)
+    assert found.biases.keys() == {name, "head.bias"}
+    assert not any("past its recurrent network" in note for note in found.notes)
+
+
+def test_what_a_mask_of_numbers_keeps_of_a_parameter_has_the_name_of_the_parameter():
+    model = BesideLayer(lambda model, state, ones: state + ones * model.beside.weight[0])
+    series = torch.ones(1, 6, 4, dtype=torch.float64)
+    found = unrolled.explain(model, series, target=1)
+    assert found.biases.keys() == {"beside.weight", "own", "head.bias"}
+
+
 class Shifted(Skips):
     """Adds constants of its code, as a forecaster that gives its target its unit again."""
 

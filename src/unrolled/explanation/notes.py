@@ -7,7 +7,7 @@ The movement is the output less biases and constants, which is what inputs and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from torch import Tensor
 
@@ -31,6 +31,10 @@ __all__ = [
 
 NOTED = 1e-3
 """Above this share of the movement, what a remainder or a held result contributes is noted."""
+_NUMBERS_PAST = (
+    "the bias contains constants that are made of numbers which the model reads past its recurrent network: "
+    "unrolled.account says what each contributes"
+)
 
 
 def limit_note(found: Attribution) -> tuple[str, ...]:
@@ -72,14 +76,19 @@ def convergence_notes(failures: Iterable[ConvergenceError | None]) -> tuple[str,
 
 
 def bias_notes(
-    biases: Mapping[str, Tensor], held: Collection[str], tables: Collection[str], from_states: Tensor
+    biases: Mapping[str, Tensor],
+    held: Collection[str],
+    tables: Collection[str],
+    numbers: Sequence[Tensor],
+    from_states: Tensor,
 ) -> tuple[str, ...]:
-    """Note what is more than a bias: results that depend on the states, and vectors read past the networks.
+    """Note what is more than a bias: results that depend on the states, vectors and numbers read past the networks.
 
     Args:
         biases: The parts of the bias, by name.
         held: The names of results that are held.
         tables: The names of tables of vectors.
+        numbers: What numbers of the arguments contribute, and what the model makes of them.
         from_states: What the states contribute.
     """
     large = above_movement(biases, from_states)
@@ -92,13 +101,18 @@ def bias_notes(
             "the bias contains vectors that the model reads past its recurrent network: "
             f"{', '.join(vectors)}; unrolled.account says what each token contributes"
         )
-    return tuple(notes)
+    past = above_movement({str(place): part for place, part in enumerate(numbers)}, from_states)
+    return (*notes, *([_NUMBERS_PAST] if past else []))
 
 
 def constants_note(found: Explanation, read_past: Callable[[], bool]) -> tuple[str, ...]:
     """Note that constants may be numbers of the arguments, if the model reads some past its networks."""
     constants = found.biases.get(CONSTANTS, 0.0)
-    if abs(constants) <= NOTED * abs(found.ledger.logit - found.ledger.bias) or not read_past():
+    if (
+        _NUMBERS_PAST in found.notes
+        or abs(constants) <= NOTED * abs(found.ledger.logit - found.ledger.bias)
+        or not read_past()
+    ):
         return ()
     return (
         f"the bias contains constants of {constants:+.2g}, and the model reads numbers past its recurrent network: "

@@ -119,7 +119,13 @@ def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCal
     used = {name: part for name, part in biases.parts.items() if bool(part.any())}
     logit = expected.double().cpu()
     results = {row.name for row in rows if row.kind == "held" and row.name in used}
-    notes = bias_notes(used, results, run.mode.rows.tables, logit - sum(used.values(), torch.zeros_like(logit)))
+    read = [
+        part.detach().double().cpu()
+        for row, part in zip(rows, parts[len(strands) :], strict=True)
+        if row.kind == "argument" and part is not None
+    ]
+    from_states = logit - sum(used.values(), torch.zeros_like(logit))
+    notes = bias_notes(used, results, run.mode.rows.tables, read, from_states)
     own = linear.held_by_themselves(rows, len(strands))
     dtype = coarsest_type((expected.dtype, run.mode.coarsest))
     return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, dtype, notes=notes, held=own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from torch import nn
 from unrolled.decomposition.determinism import TwoRuns
 from unrolled.decomposition.random_generators import RandomGenerators
 from unrolled.decomposition.recorded_networks import RecordedNetworks
-from unrolled.explanation.readout.run_model import named_failures
+from unrolled.explanation.readout.run_model import ModelRun, named_failures
 from unrolled.held_forward.all_modules import all_modules
 
 __all__ = ["PlainRun"]
@@ -24,7 +24,7 @@ class PlainRun:
 
     model: nn.Module
     """In evaluation mode."""
-    run: Callable[[], object]
+    run: ModelRun
     """Runs it once more on the same arguments."""
     output: Any
     """What it returned."""
@@ -37,7 +37,7 @@ class PlainRun:
     def of(
         cls,
         model: nn.Module,
-        run: Callable[[], object],
+        run: ModelRun,
         arguments: Sequence[object],
         generators: RandomGenerators,
         seeded: bool,

@@ -111,7 +111,9 @@ class RecordedRuns:
         self.plain.recorded.begin()
         model, networks = self.plain.model, self.networks
         of_model = (self.plain.recorded, self.known) if probe is None else (None, None)
-        mode = RecordedModel(Rows(model), networks.opened, self.member, separate, probe, *of_model)
+        rows = Rows(model)
+        self.plain.run.mark_numbers(rows)
+        mode = RecordedModel(rows, networks.opened, self.member, separate, probe, *of_model)
         mode.follows, mode.taken = follows, TakenPlaces()
         of_users = self._with_own_forwards()
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):

@@ -17,7 +17,7 @@ from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.held_forward.token_vectors import INTEGERS
 
-__all__ = ["Sources", "source_module"]
+__all__ = ["Sources", "is_mask", "source_module"]
 
 _MASKED = -750.0
 """Below it exp(·) is zero, also in float64: models add such numbers to scores that are not to count."""
@@ -48,7 +48,7 @@ class Sources:
         Floating-point numbers that are all zero or one, beside any other argument, are a mask: where they multiply
         other value they are held, as integers are.
         """
-        self._has_masks = not all(map(_is_mask, tensors_in((args, kwargs))))
+        self._has_masks = not all(map(is_mask, tensors_in((args, kwargs))))
         given = [self.open(str(place), value) for place, value in enumerate(args)]
         return given, {name: self.open(name, value) for name, value in kwargs.items()}
 
@@ -73,7 +73,7 @@ class Sources:
         if value.is_floating_point():
             if not self.opens:
                 return value.detach().clone()
-            opened, multiplies = self.mode.open(name, value, self._number(name, value)), _is_mask(value)
+            opened, multiplies = self.mode.open(name, value, self._number(name, value)), is_mask(value)
             if self._has_masks and (multiplies or _is_mask_of_scores(value)):
                 self.masks.add(name)
             return self.mode.vectors.numbers.add(opened) if self._has_masks and multiplies else opened
@@ -98,7 +98,8 @@ def _way_to_read(value: object) -> str:
     return "which is not searched for tensors; pass them in a tuple, a list, a dictionary or a dataclass"
 
 
-def _is_mask(value: Tensor) -> bool:
+def is_mask(value: Tensor) -> bool:
+    """Tell whether numbers are all zero or one."""
     return not value.is_complex() and value.layout == torch.strided and bool(((value == 0) | (value == 1)).all())
 
 

@@ -81,7 +81,8 @@ def _held(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[
     )
 
     def followed(each: Tensor) -> Tensor:
-        lost = not carries(each) and mode.rows.origin(each).kind == "constant"  # as where a kernel writes it
+        unknown = mode.rows.origin(each).kind in ("constant", "argument")
+        lost = not carries(each) and unknown  # as where a kernel writes it
         return without_rule(each, message) if lost else each
 
     with torch._C.DisableTorchFunction():

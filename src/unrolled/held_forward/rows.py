@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
@@ -18,9 +19,12 @@ from unrolled.held_forward.tensor_notes import TensorNotes
 
 __all__ = ["CONSTANTS", "Kind", "Origin", "Row", "Rows"]
 
-Kind = Literal["token", "category", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held"]
+Kind = Literal[
+    "token", "category", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held", "argument"
+]
 """A number is an integer of an argument; a category is what a table has at an integer made of one of an argument's
-numbers; what is computed of several tokens' ids belongs to none of them."""
+numbers; what is computed of several tokens' ids belongs to none of them. An argument is what is made of numbers that
+are no rows themselves."""
 
 
 class Origin(NamedTuple):
@@ -33,8 +37,9 @@ class Origin(NamedTuple):
 
 
 CONSTANTS = "constants"
-"""The name of what neither a parameter, a buffer nor an argument has contributed."""
+"""The name of what no parameter, buffer or row of an argument has contributed."""
 _OF_THE_CODE = Origin("constant", CONSTANTS)
+_OF_ARGUMENTS = Origin("argument", CONSTANTS)
 
 LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
 
@@ -153,7 +158,7 @@ class Rows:
     def _open_origin(self, origin: Origin, value: Tensor) -> Tensor:
         return self.open(origin.kind, origin.name, value, held=origin.held)
 
-    @property
+    @cached_property
     def tables(self) -> frozenset[str]:
         """The names of the model's tables of vectors."""
         return frozenset(name for kind, name, _ in map(self.origin, self._tables) if kind == "bias")
@@ -162,6 +167,10 @@ class Rows:
         """Remember where tensors that carry no value come from."""
         for tensor in operands([results]):
             self._origins[tensor] = Origin(kind, name, held)
+
+    def mark_numbers(self, numbers: Tensor) -> None:
+        """Remember the numbers of an argument that is no row: what a parameter makes of them is no bias."""
+        self.mark(numbers, *_OF_ARGUMENTS)
 
     def origin(self, value: Tensor) -> Origin:
         """Say what a tensor without value is: a parameter, a held result, or a constant of the code."""
@@ -176,7 +185,19 @@ class Rows:
         return _OF_THE_CODE
 
     def inherit(self, results: object, sources: Iterable[Tensor]) -> None:
-        """Give results the origin of the first of their sources that has one; computed ids come before all others."""
-        origins = [origin for origin in map(self.origin, sources) if origin.kind != "constant"]
-        if origins:
-            self.mark(results, *next((origin for origin in origins if origin.kind == "computed"), origins[0]))
+        """Give results the origin of the first of their sources that has one; computed ids come before all others.
+
+        Numbers of an argument come before parameters. Tables come before other parameters, which may scale their
+        vectors, and before integers of an argument, which may be ids.
+        """
+        found = [(source, self.origin(source)) for source in sources]
+        origins = [origin for _, origin in found if origin.kind not in ("constant", "argument")]
+        arguments = [source for source, origin in found if origin.kind == "argument"]
+        computed = next((origin for origin in origins if origin.kind == "computed"), None)
+        table = next((origin for origin in origins if origin.name in self.tables), None)
+        if computed is not None or (origins and origins[0].kind != "bias"):
+            self.mark(results, *(computed or origins[0]))
+        elif arguments and (table is None or any(each.is_floating_point() for each in arguments)):
+            self.mark([each for each in operands([results]) if each.dtype != torch.bool], *_OF_ARGUMENTS)
+        elif origins:
+            self.mark(results, *(table or origins[0]))

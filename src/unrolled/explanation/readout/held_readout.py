@@ -58,6 +58,7 @@ class HeldReadouts:
         self._recorded, self._targets = recorded, targets
         self._batch = recorded.opened.lengths.shape[0]
         self._rows = Rows(recorded.model)
+        recorded.run.mark_numbers(self._rows)
         mode = HeldModel(self._rows, expansion=Secant())
         mode.taken = TakenPlaces()
         with torch.enable_grad(), networks_as_operations(recorded.model):
@@ -97,9 +98,11 @@ class HeldReadouts:
         from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
         biases: dict[str, Tensor] = {}
         held: set[str] = set()
+        read: list[Tensor] = []
         for row, part in zip(rows[len(states) :], parts[len(states) :], strict=True):
             if part is not None and bool(part.any()):
                 held |= {row.name} if row.kind == "held" else set()
+                read += [part] if row.kind == "argument" else []
                 biases[row.name] = biases[row.name] + part if row.name in biases else part
         coarsest = coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states)))
         return Readout(
@@ -108,7 +111,7 @@ class HeldReadouts:
             logit - from_states,
             coarsest,
             _examples(linear, recorded, self._targets[place], states, coarsest).argsort(),
-            (*sigmoid_note(self._are_sigmoids[place]), *bias_notes(biases, held, self._rows.tables, from_states)),
+            (*sigmoid_note(self._are_sigmoids[place]), *bias_notes(biases, held, self._rows.tables, read, from_states)),
             biases,
             self._are_sigmoids[place],
         )

@@ -6,7 +6,7 @@ restores it. What the network received and returned is copied at once, since the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from unrolled.decomposition.open_network import PRECISION, OpenedNetwork, open_n
 from unrolled.decomposition.parity import Parity
 from unrolled.errors import ParityError, UsageError, kind_of
 from unrolled.explanation.networks.own_forwards import has_own_forward
+from unrolled.explanation.readout.run_model import ModelRun
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -34,7 +35,7 @@ class RecordedForward:
 
     model: nn.Module
     rnn: Network
-    run: Callable[[], object]
+    run: ModelRun
     """Runs the model again on the same arguments."""
     output: object
     """What the model returned."""
@@ -118,7 +119,7 @@ class _Call:
         return cast("InitialState", self.kwargs.get("hx", self.args[1] if len(self.args) > 1 else None))
 
 
-def record_forward(model: nn.Module, rnn: Network, run: Callable[[], object]) -> RecordedForward:
+def record_forward(model: nn.Module, rnn: Network, run: ModelRun) -> RecordedForward:
     """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received.
 
     Raises:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from traceback import walk_tb
 
 import numpy as np
@@ -12,13 +13,34 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.decomposition.nested_tensors import copy_tensors
+from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
 from unrolled.errors import ShapeError, UnrolledError, UsageError, kind_of
+from unrolled.explanation.sources import is_mask
+from unrolled.held_forward.rows import Rows
 
-__all__ = ["named_failures", "runner"]
+__all__ = ["ModelRun", "named_failures", "runner"]
 
 
-def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> Callable[[], object]:
+@dataclass(frozen=True)
+class ModelRun:
+    """Runs a model on copies of its arguments, each time it is called."""
+
+    model: nn.Module
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+
+    def __call__(self) -> object:
+        """Run the model once."""
+        return self.model(*copy_tensors(self.args), **copy_tensors(self.kwargs))
+
+    def mark_numbers(self, rows: Rows) -> None:
+        """Let what a run makes of the arguments' numbers have no parameter's name, whichever it multiplies them by."""
+        for each in tensors_in((self.args, self.kwargs)):
+            if not is_mask(each):
+                rows.mark_numbers(each)
+
+
+def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> ModelRun:
     """Return what runs a model on copies of its arguments.
 
     Raises:
@@ -27,12 +49,7 @@ def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
     for name, weight in model.named_parameters():
         if weight.is_inference():
             raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
-    own, named_own = copy_tensors(args), copy_tensors(kwargs)
-
-    def run() -> object:
-        return model(*copy_tensors(own), **copy_tensors(named_own))
-
-    return run
+    return ModelRun(model, copy_tensors(args), copy_tensors(kwargs))
 
 
 _ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
