@@ -185,4 +185,9 @@ def _trace_of(source: TokenSource, steps: Steps, joins_others: bool) -> Trace:
     named = tuple(tuple(tuple(i if p < 0 else given[p] for p, i in step) for step in each) for each in steps)
     ids = None if source.ids is None else named
     places = tuple(tuple(tuple(place for place, _ in step) for step in each) for each in steps)
-    return Trace(ids, places, source.argument, source.padding, joins_others)
+    alone = []
+    for argument, of_joined in source.joined:
+        own = {place: k for k, place in enumerate(of_joined.reshape(-1).tolist())}
+        of_own = tuple(tuple(tuple(own.get(place, -1) for place in step) for step in each) for each in places)
+        alone.append(Trace(ids, of_own, argument, source.padding, joins_others))
+    return Trace(ids, places, source.argument, source.padding, joins_others, tuple(alone))

@@ -15,6 +15,7 @@ from unrolled.explanation.tokens.token_names import (
     Tokens,
     are_forward,
     checked_words,
+    of_one_argument,
     padded_words,
     word_rows,
     words_by_step,
@@ -109,7 +110,7 @@ def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> 
         raise UsageError(f"the tokens of {name} are {kind_of(given)}; expected a list of words")
     words = [str(each) for each in given]
     for trace in traces.found:
-        named = _placed(words, row, trace)
+        named = of_one_argument(trace, lambda each: _placed(words, row, each))
         if named is not None:
             return named, ()
     if len(words) != count:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -18,12 +18,14 @@ __all__ = [
     "Tokens",
     "are_forward",
     "checked_words",
+    "of_one_argument",
     "padded_words",
     "token_names",
     "word_rows",
     "words_by_step",
 ]
 
+Named = TypeVar("Named")
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""
 
@@ -64,7 +66,7 @@ def token_names(
         return [tuple(f"x{t}" for t in range(n)) for n in lengths], note
     rows = word_rows(tokens, len(lengths))
     for trace in traces.found:
-        named = _words(rows, order, trace)
+        named = of_one_argument(trace, lambda each: _words(rows, order, each))
         if named is not None:
             return named, ()
     for trace in traces.found:
@@ -83,6 +85,13 @@ def token_names(
     # of a text without traces the order is the user's word
     note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if not traces.found else ()
     return [tuple(row) for row in rows], note if traces.looked_up else ()
+
+
+def of_one_argument(trace: Trace, name: Callable[[Trace], Named | None]) -> Named | None:
+    """Name positions by the words of all arguments of a trace, else by those of the only one that they fit."""
+    whole = name(trace)
+    fitting = [] if whole is not None else [named for each in trace.alone if (named := name(each)) is not None]
+    return fitting[0] if len(fitting) == 1 else whole
 
 
 def checked_words(tokens: object) -> list[Any] | None:

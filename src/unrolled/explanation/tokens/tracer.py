@@ -43,6 +43,8 @@ class TokenSource:
     """Numbers the arguments of vectors; -1 for a lookup."""
     table: int = -1
     """Names the table of a lookup."""
+    joined: tuple[tuple[Tensor, Tensor], ...] = ()
+    """Where the argument is several, joined: each of them, and the flat indices of its entries in ``argument``."""
 
 
 class Tracer(NumbersFromOutside, ReadsVariables):
@@ -58,6 +60,8 @@ class Tracer(NumbersFromOutside, ReadsVariables):
         self.sources: list[TokenSource] = []
         self.looked_up = False
         """Whether ids were looked up, be it that they could be followed or not."""
+        self._joined: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
+        """Several arguments whose ids are looked up at once, side by side, and the numbers of their tokens."""
         self._count = self._vectors = 0
 
     def open_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -159,26 +163,69 @@ class Tracer(NumbersFromOutside, ReadsVariables):
         if places is None or not bool((places >= 0).any()):
             nowhere = torch.full_like(ids, -1, dtype=torch.int64)
             return self._opened(result, ids, nowhere, ids.new_zeros(0), 0, table)
-        highest = int(places.max())
-        first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
-        if (lowest := int(places[places >= 0].min())) < first:  # tokens of several arguments, which one list may hold
-            for n, texts in self.texts:
-                if n <= lowest and highest < n + sum(each.numel() for each in texts):
-                    first, argument = n, torch.cat([each.to(ids.device) for each in texts])
-                    break
-        inside = (places >= first) & (places < first + argument.numel())
-        places = torch.where(inside, places - first, -1)
+        argument, places, joined = self._in_argument(places)
         number = 0 if padding is None or padding < 0 else padding
-        return self._opened(result, ids, places, argument, number, table)
+        return self._opened(result, ids, places, argument, number, table, joined)
+
+    def _in_argument(self, places: Tensor) -> tuple[Tensor, Tensor, tuple[tuple[Tensor, Tensor], ...]]:
+        """Return the argument that tokens are of, and where they stand in it: of several, all side by side."""
+        highest, lowest = int(places.max()), int(places[places >= 0].min())
+        first, argument = next((n, each) for n, each in reversed(self.arguments) if n <= highest)
+        if lowest >= first:
+            return argument, torch.where(places >= 0, places - first, -1), ()
+        for n, texts in self.texts:
+            if n <= lowest and highest < n + sum(each.numel() for each in texts):
+                whole = torch.cat([each.to(places.device) for each in texts])
+                return whole, torch.where(places >= 0, places - n, -1), ()
+        read = tuple(
+            k for k, (n, each) in enumerate(self.arguments) if bool(((places >= n) & (places < n + each.numel())).any())
+        )
+        given = [self.arguments[k] for k in read]
+        if max(each.dim() for _, each in given) < 2:  # texts of their own, each of another example
+            inside = (places >= first) & (places < first + argument.numel())
+            return argument, torch.where(inside, places - first, -1), ()
+        if read not in self._joined:
+            self._joined[read] = _side_by_side([each for _, each in given], [n for n, _ in given])
+        argument, numbers = self._joined[read]
+        ordered, order = numbers.reshape(-1).sort()
+
+        def place_of(number: Tensor) -> Tensor:
+            return order[torch.searchsorted(ordered, number)]
+
+        joined = tuple(
+            (each, place_of(torch.arange(n, n + each.numel(), device=each.device).view(each.shape)))
+            for n, each in given
+        )
+        return argument, torch.where(places >= 0, place_of(places.clamp_min(0)), -1), joined
 
     def _opened(
-        self, result: Tensor, ids: Tensor, places: Tensor, argument: Tensor, padding: int, table: int
+        self,
+        result: Tensor,
+        ids: Tensor,
+        places: Tensor,
+        argument: Tensor,
+        padding: int,
+        table: int,
+        joined: tuple[tuple[Tensor, Tensor], ...] = (),
     ) -> Tensor:
         """Make vectors a source."""
         leaf = result.detach().requires_grad_()
-        self.sources.append(TokenSource(leaf, ids.detach().clone(), places, argument, padding, table=table))
+        self.sources.append(TokenSource(leaf, ids.detach().clone(), places, argument, padding, -1, table, joined))
         with torch.enable_grad():
             return leaf.clone()
+
+
+def _side_by_side(arguments: Sequence[Tensor], firsts: Sequence[int]) -> tuple[Tensor, ...]:
+    """Join arguments along their last axis if their forms allow it, else flat, and number their tokens."""
+    numbers = [
+        torch.arange(n, n + each.numel(), device=each.device).view(each.shape)
+        for each, n in zip(arguments, firsts, strict=True)
+    ]
+    axes = max(each.dim() for each in arguments)
+    parts = [[each.unsqueeze(-1) if each.dim() < axes else each for each in part] for part in (arguments, numbers)]
+    if len({each.shape[:-1] for each in parts[0]}) > 1:  # else a token for each text is a column
+        parts = [[each.reshape(-1) for each in part] for part in (arguments, numbers)]
+    return tuple(torch.cat([each.long() for each in part], dim=-1) for part in parts)
 
 
 def _is_text(value: Any) -> bool:

@@ -28,6 +28,8 @@ class Trace:
     """The id of padding."""
     joins_others: bool = False
     """Whether a step that reads none of these tokens reads one of another argument or table."""
+    alone: tuple[Trace, ...] = ()
+    """Of several arguments, joined, what each by itself is a trace of: words may be those of one of them."""
 
 
 @dataclass(frozen=True)
