@@ -112,9 +112,17 @@ class FoundTraces:
                     t, b = divmod(position, batch)
                     found[b][t].append((place, number))
         return tuple(
-            tuple(tuple(step) for step, belongs in zip(each, own, strict=True) if belongs)
+            tuple(_once(step) for step, belongs in zip(each, own, strict=True) if belongs)
             for each, own in zip(found, self._inside.T.tolist(), strict=True)
         )
+
+
+def _once(step: Sequence[tuple[int, int]]) -> Step:
+    """Name a token of an argument once, be it read by several rows of a table, as a word is by its letters."""
+    first: dict[object, tuple[int, int]] = {}
+    for k, (place, number) in enumerate(step):
+        first.setdefault(place if place >= 0 else (place, k), (place, number))
+    return tuple(first.values())
 
 
 def _key(source: TokenSource) -> Key:
