@@ -79,6 +79,15 @@ def test_words_of_one_argument_may_be_given_alone_if_they_fit_no_other():
     assert [each.tokens for each in alone] == expected
 
 
+@pytest.mark.parametrize("networks", [1, 2])
+def test_padding_of_one_of_the_arguments_needs_no_word(networks):
+    model = Joins(lambda one, other: torch.cat([one[one != 0][None], other], dim=1), networks)
+    padded = torch.cat([FIRST[:1], torch.zeros(1, 2, dtype=torch.long)], dim=1)
+    for words in (WORDS[0], [*WORDS[0][:4], "-", "-", *WORDS[0][4:]]):
+        found = unrolled.explain(model, padded, SECOND[:1], target=1, tokens=words)
+        assert {each.tokens for each in found.sequences} == {tuple(WORDS[0])}
+
+
 def test_a_token_for_each_text_is_a_column_of_it():
     model, kinds = Joins(lambda one, kind: torch.cat([kind[:, None], one], dim=1)), torch.tensor([12, 13])
     texts = [each[:4] for each in WORDS]

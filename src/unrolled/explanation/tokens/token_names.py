@@ -184,7 +184,9 @@ def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tu
         read = {place for each in trace.places[row] for place in each}
         free = {k for k, place in enumerate(places) if place not in read or int(given[place]) == trace.padding}
         words = padded_words(rows[e], len(places), free)
-        if words is None:
+        if words is None and trace.alone:  # of arguments that are joined, padding may stand anywhere
+            places, words = sorted(read - {-1}), rows[e]
+        if words is None or len(words) != len(places):
             return None
         word = dict(zip(places, words, strict=True))
         ids = trace.ids[row] if trace.ids is not None else trace.places[row]
