@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -86,28 +85,23 @@ def note_calls_behind_held(
         expected: What it selects of the plain run.
     """
     most, lines = LOOP + max(strand.call for strand in strands), find_lines(strands)
-    count = Counter(line.network for line in lines)
     others = {line.network for line in lines if line.first.call in read}
-    behind: Counter[str] = Counter()
+    unread: dict[str, set[int]] = {}
     for line in lines:
-        if line.first.call in read:
-            continue
-        calls = {strand.call for strand in line.strands}
-        modes = (
-            _OtherResults(networks.opened, calls, multiple, most)
-            for multiple in (NEARBY if line.network in others else OTHERS)
-        )
-        behind[line.network] += any(_changes(mode, plain, networks, select, expected) for mode in modes)
-    named = [
-        name or "the model" if number == count[name] else f"{number} of the {count[name]} sequences of {name}"
-        for name, number in behind.items()
-        if number
-    ]
-    return tuple(
-        f"the output reads {name} only through what is held, such as attention weights or a choice, so no n-grams of "
-        "it are shown; change what it reads and run the model to see the effect"
-        for name in named
-    )
+        if line.first.call not in read:
+            unread.setdefault(line.network, set()).update(strand.call for strand in line.strands)
+    notes = []
+    for network, calls in unread.items():  # all of them at once, since each run takes as long as the model
+        multiples = NEARBY if network in others else OTHERS
+        modes = (_OtherResults(networks.opened, calls, multiple, most) for multiple in multiples)
+        if any(_changes(mode, plain, networks, select, expected) for mode in modes):
+            name = network or "the model"
+            name = f"some sequences of {name}" if network in others else name
+            notes.append(
+                f"the output reads {name} only through what is held, such as attention weights or a choice, so no "
+                "n-grams of it are shown; change what it reads and run the model to see the effect"
+            )
+    return tuple(notes)
 
 
 def _changes(
