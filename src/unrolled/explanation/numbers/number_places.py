@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import torch
@@ -51,6 +51,7 @@ def numbers_of_steps(
     used = [place for place, part in parts.items() if bool(part.any())]
     positions = LinearOutput(_weighed(read, inside).reshape(-1), [rows[place].leaf for place in used], keeps=True)
     found: list[list[ArgumentNumbers]] = [[] for _ in order]
+    scattered: set[str] = set()
     placed, left_out = 0, False
     for number, place in enumerate(used):
         where = None if positions.gradients[number] is None else positions.examples(number)
@@ -60,6 +61,7 @@ def numbers_of_steps(
             others = parts[place].reshape(-1).clone()
             for own, index in zip(found, places, strict=True):
                 own.append(_part_of(rows[place], parts[place], index))
+                scattered |= {rows[place].name} if _is_scattered(index, rows[place].leaf.shape) else set()
                 others[index[index >= 0]] = 0.0
             left_out = left_out or bool(others.any())
     if placed:
@@ -71,7 +73,10 @@ def numbers_of_steps(
         unnamed = tuple(row.name for row in series)
         return [
             replace(
-                joined_numbers(own, not others_left), rest_of=rest_of, notes=_notes(others_left, own), unnamed=unnamed
+                joined_numbers(own, not others_left),
+                rest_of=rest_of,
+                notes=_notes(others_left, own, scattered),
+                unnamed=unnamed,
             )
             for own in found
         ]
@@ -162,8 +167,16 @@ def _part_of(row: Row, contributions: Tensor, index: Tensor) -> ArgumentNumbers:
     return ArgumentNumbers(row.name, values, scores, int((index[:, 0] < 0).sum()))
 
 
-def _notes(others: Sequence[Row], found: Sequence[ArgumentNumbers]) -> tuple[str, ...]:
-    """Say which numbers are of no step, and at which steps zeros stand for numbers that the model did not read."""
+def _is_scattered(index: Tensor, shape: torch.Size) -> bool:
+    """Tell whether the k-th numbers of the steps stand in no common column of an argument that has as many columns."""
+    known = index[(index >= 0).all(dim=1)]
+    places = torch.unravel_index(known, shape)
+    columns = [place for place, size in zip(places, shape, strict=True) if size == index.shape[1]]
+    return len(known) > 0 and len(columns) > 0 and not any(bool((place == place[0]).all()) for place in columns)
+
+
+def _notes(others: Sequence[Row], found: Sequence[ArgumentNumbers], scattered: Collection[str]) -> tuple[str, ...]:
+    """Say which numbers are of no step, at which steps zeros stand for others, and which features are no columns."""
     of_no_step = (
         f"numbers of argument {', '.join(row.name for row in others)} enter several steps; what they contribute is in "
         "the rest of these steps, with the biases; unrolled.account shows it by number"
@@ -173,4 +186,9 @@ def _notes(others: Sequence[Row], found: Sequence[ArgumentNumbers]) -> tuple[str
         for each in found
         if each.empty
     ]
-    return (*([of_no_step] if others else []), *empty)
+    no_columns = [
+        f"the steps read the numbers of argument {name} in another arrangement than its own, as by a view in place of "
+        "a transpose: the first feature is the first number that a step reads, and no column"
+        for name in sorted(scattered)
+    ]
+    return (*([of_no_step] if others else []), *empty, *no_columns)
