@@ -249,3 +249,25 @@ def test_days_stand_beside_the_numbers_of_their_step():
     mixed = Model(lambda m, x: loop(m, x - x.mean(1, keepdim=True), (3, 2, 1, 0)))
     found = unrolled.explain(mixed, series, target=1, tokens=days)
     assert "tokens are named in the order in which they were given" in found.notes[0]
+
+
+NUMBERED = "positions that read tokens of another argument or table are numbered"
+
+
+def in_turns(model, ids, tags):
+    return torch.stack([model.embed(ids), model.tags(tags)], dim=2).flatten(1, 2)
+
+
+def with_a_start(model, ids, _):
+    return torch.cat([model.head.weight[:1, None, :E].expand(len(ids), -1, -1), model.embed(ids)], dim=1)
+
+
+@pytest.mark.parametrize(("read", "notes"), [(in_turns, 1), (with_a_start, 0), (lambda m, ids, _: m.embed(ids), 0)])
+@pytest.mark.parametrize("tokens", [None, WORDS])
+def test_positions_that_read_a_table_beside_that_of_the_words_are_noted(read, notes, tokens):
+    model = Model(lambda self, *given: sum(rnn(read(self, *given))[1][0] for rnn in (self.one, self.two)))
+    found = unrolled.explain(model, IDS, IDS + OTHER, target=1, tokens=tokens)
+    labels = set(found.sequences[0].tokens)
+    assert found.notes.count(NUMBERED) == notes
+    assert (labels >= {"x1", "x3", "x5", "x7"}) is bool(notes)
+    assert labels >= set(tokens or map(str, IDS[0].tolist()))

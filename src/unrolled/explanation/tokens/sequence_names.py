@@ -105,14 +105,15 @@ def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> 
     numbered = _numbered(count, row, traces)
     if given is None:
         unknown = traces.looked_up and not traces.found
-        return numbered, (f"{UNKNOWN}; positions are numbered",) if unknown else ()
+        notes = (f"{UNKNOWN}; positions are numbered",) if unknown else ()
+        return numbered, (*notes, *_partly(traces.found[:1], row))
     if not isinstance(given, list | tuple):
         raise UsageError(f"the tokens of {name} are {kind_of(given)}; expected a list of words")
     words = [str(each) for each in given]
     for trace in traces.found:
         named = of_one_argument(trace, lambda each: _placed(words, row, each))
         if named is not None:
-            return named, ()
+            return named, _partly([trace], row)
     if len(words) != count:
         raise ShapeError(f"{len(words)} tokens for {name or 'a sequence'} of {count} positions; expected as many")
     if any(are_forward(trace.places[row]) for trace in traces.found):
@@ -121,6 +122,12 @@ def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> 
         return numbered, (f"{UNKNOWN}; the tokens that were given are not shown",)
     note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if traces.mixed else ()
     return tuple(words), note
+
+
+def _partly(traces: Sequence[Trace], row: int) -> tuple[str, ...]:
+    """Note that some positions are numbered, beside others that have the names of one argument."""
+    partly = any(trace.ids is not None and trace.joins_others and not all(trace.ids[row]) for trace in traces)
+    return ("positions that read tokens of another argument or table are numbered",) if partly else ()
 
 
 def _numbered(count: int, row: int, traces: Traces) -> tuple[str, ...]:
