@@ -22,6 +22,7 @@ from unrolled.held_forward.written_positions import WRITES
 __all__: list[str] = []
 
 _OF_ENTRIES = OF_ONE_ENTRY | JOINS
+_LIKE = frozenset("to type_as view_as reshape_as".split())
 _BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_select".split())
 
 
@@ -34,6 +35,9 @@ _BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_se
 )
 def linear_in_all(call: IncrementCall) -> Any:
     """Run the operation on the increments; what does not move has none."""
+    if call.name in _LIKE and not call.moves(call.args[0]):  # what moves gives the type or the shape
+        result = call.run(*call.mode.at(1, call.args))
+        return call.mode.of_numbers(result) if call.mode.is_number(call.args[0]) else result
     places = call.args[1:2] if call.name == "index_put" else call.args[1:] if call.name in _BY_INDEX else ()
     if any(map(call.moves, operands(places))):
         raise UnsupportedOperationError(f"the state changes which entries {call.name} reads or writes")
@@ -43,7 +47,8 @@ def linear_in_all(call: IncrementCall) -> Any:
             return of_kind(value, (increments(each) for each in value))
         if not isinstance(value, Tensor) or call.moves(value):
             return value
-        return torch.zeros_like(value) if value.is_floating_point() or value.is_complex() else value
+        numbers = value.is_floating_point() or value.is_complex() or call.name in JOINS
+        return torch.zeros_like(value) if numbers else value
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())
     return call.mode.keep_gate(result, call.args, call.run) if call.name in _OF_ENTRIES else result
