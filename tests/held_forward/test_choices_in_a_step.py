@@ -176,7 +176,7 @@ def test_by_shares_the_largest_has_all():
 
 
 BY_PLACE = {
-    "gather": lambda z: z.gather(1, z.max(1, keepdim=True).indices),
+    "gather": lambda z: z.gather(1, (z.max(1, keepdim=True).indices + 1) % 5),
     "number": lambda z: z.max(1).indices.to(z.dtype),
     "taken": lambda z: z[z > 0],
     "set": lambda z: torch.zeros_like(z).index_put((z > 0,), z[0, 0]),

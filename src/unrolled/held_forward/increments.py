@@ -26,6 +26,7 @@ from torch.overrides import resolve_name
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import CONTENT_SHARE
 from unrolled.held_forward.held_operations import HELD
+from unrolled.held_forward.moving_places import MovingPlaces
 from unrolled.held_forward.operands import of_kind, operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_mode import OperationMode
@@ -34,7 +35,7 @@ from unrolled.held_forward.python_bodies import python_body
 from unrolled.held_forward.rules_by_name import registers
 from unrolled.held_forward.tensor_notes import TensorNotes
 
-__all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements", "increment_rule"]
+__all__ = ["IncrementCall", "Increments", "SecantIncrements", "ShareIncrements", "increment_rule", "place_rule"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ RULES: dict[str, IncrementRule] = {}
 
 increment_rule = registers(RULES)
 """Register a rule of increments."""
+PLACE_RULES: dict[str, IncrementRule] = {}
+place_rule = registers(PLACE_RULES)
+"""Register a rule of an operation that reads places which the state changes."""
 
 
 class Increments(OperationMode):
@@ -74,6 +78,8 @@ class Increments(OperationMode):
         self.numbers: TensorNotes[bool] = TensorNotes()
         """Tensors that the step makes of numbers alone, as ``torch.ones_like``, and results that are held."""
 
+        self.places: TensorNotes[MovingPlaces] = TensorNotes()
+        """Which entries places name that the state changes."""
         self.divisors: TensorNotes[Tensor] = TensorNotes()
         """Of what reciprocals are the inverse."""
         self.logarithms: TensorNotes[Any] = TensorNotes()
@@ -176,8 +182,10 @@ class Increments(OperationMode):
             args = (args[1], args[0], *args[2:])
         if self.holds(name, args):
             result = self.of_numbers(function(*self.at(1, args), **options))
-        elif any(not each.is_floating_point() and not each.is_complex() for each in given if each in self.points):
-            raise UnsupportedOperationError(f"the state changes the numbers of entries that {name} reads")
+        elif places := [each for each in given if each in self.points and not _is_number(each)]:
+            if name not in PLACE_RULES or any(each not in self.places for each in places):
+                raise UnsupportedOperationError(f"the state changes the numbers of entries that {name} reads")
+            result = PLACE_RULES[name](IncrementCall(function, operation, args, options, self))
         elif name in RULES:
             result = RULES[name](IncrementCall(function, operation, args, options, self))
         elif (body := python_body(func)) is not None:
@@ -204,6 +212,11 @@ class Increments(OperationMode):
         for each in operands([result]):
             self.numbers[each] = True
         return result
+
+
+def _is_number(each: Tensor) -> bool:
+    """Whether entries are numbers, not places."""
+    return each.is_floating_point() or each.is_complex()
 
 
 class SecantIncrements(Increments):

@@ -13,6 +13,7 @@ from unrolled.held_forward.operation_call import axes_of
 from unrolled.held_forward.rules.additive import where_operands
 from unrolled.held_forward.rules.held import clamp_operands
 from unrolled.held_forward.rules.increment import activation
+from unrolled.held_forward.rules.increment_order import follow_extreme_place
 
 __all__: list[str] = []
 
@@ -153,9 +154,8 @@ def extreme(call: IncrementCall) -> Any:
     if isinstance(after, Tensor):
         result = call.mode.follow(block, before, after)
         return call.mode.keep_gate(result, (a,), lambda each: (each * parts).sum(dims, keepdim=bool(keep)))
-    place = after[1]
-    if not call.mode.holds("argmax") and not torch.equal(before[1], place):
-        place = call.mode.follow(place.clone(), before[1], place)
+    held = call.mode.holds("argmax")
+    place = after[1] if held else follow_extreme_place(call, a, dim, bool(keep), (before[1], after[1]))
     return type(after)((call.mode.follow(block, before[0], after[0]), place))
 
 
