@@ -71,7 +71,7 @@ NAMES = {
         (kind, name, target)
         for kind, names in NAMES.items()
         for name in names
-        for target in ((0, 1) if kind is Reader else (0,))
+        for target in ((0,) if kind is OnAGraph else (0, 1))
     ],
 )
 def test_the_weight_is_named(kind, name, target, call):

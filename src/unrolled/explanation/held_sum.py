@@ -10,13 +10,17 @@ from torch import Tensor
 
 from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationError
 
-__all__ = ["check_sum", "refuse_infinite", "sum_gap"]
+__all__ = ["InfiniteHeldRunError", "check_sum", "refuse_infinite", "sum_gap"]
 
 CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
 """How far both may be from the model's own output, relative to the parts, by the coarsest type among them.
 
 It is closer than :data:`unrolled.decomposition.parity.PARITY`: what rounds is known, so no room is left for more.
 """
+
+
+class InfiniteHeldRunError(UnsupportedOperationError):
+    """A held run gives NaN or infinity where the model gives a number."""
 
 
 def refuse_infinite(logit: Tensor) -> None:
@@ -42,7 +46,7 @@ def check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], 
     refuse_infinite(expected)
     gap = sum_gap(output, expected, parts, coarsest)
     if gap is not None and not math.isfinite(gap):
-        raise UnsupportedOperationError(
+        raise InfiniteHeldRunError(
             "a held run gives NaN or infinity where the model gives a number; explain the outputs one by one, "
             "without the padding that is masked"
         )

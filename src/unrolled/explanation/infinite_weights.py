@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import NonFiniteError
+from unrolled.explanation.held_sum import InfiniteHeldRunError
 from unrolled.held_forward.all_modules import all_parameters
 from unrolled.linalg.finite_sum import has_finite_sum
 
@@ -31,6 +32,11 @@ def infinite_weights_named(model: nn.Module) -> Iterator[None]:
         if name is None or _is_named(name, str(error)):
             raise
         raise NonFiniteError(f"{error}; the weights {name} hold NaN or infinity") from error
+    except InfiniteHeldRunError as error:  # zero times NaN is NaN, also where the target reads no such row
+        name = find_infinite_weight(model)
+        if name is None:
+            raise
+        raise NonFiniteError(f"weights {name} hold NaN or infinity; expected finite numbers") from error
 
 
 def _is_named(name: str, message: str) -> bool:
