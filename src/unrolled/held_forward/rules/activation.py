@@ -19,14 +19,21 @@ __all__ = ["ELEMENTWISE", "from_zero"]
 
 
 def from_zero(call: HeldCall, x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """Give φ(x) - φ(0), linear in x, and φ(0); where x is infinite, as a mask makes it, φ(x) - φ(0) is a constant."""
+    """Give φ(x) - φ(0), linear in x, and φ(0).
+
+    Where x is infinite, as a mask makes it, or φ(x) is no number, as in a branch that is not chosen, φ(x) - φ(0) is a
+    constant.
+    """
     held = x.detach()
-    if not has_finite_sum(held):
-        lost = ~torch.isfinite(held)
-        risen, at_zero = _from_zero(x.masked_fill(lost, 0.0), function)
-        rise = (function(held.clone()) - at_zero).masked_fill(~lost, 0.0)
-        return risen + call.rows.constant(rise), at_zero
-    return _from_zero(x, function)
+    if has_finite_sum(held):
+        risen, at_zero = _from_zero(x, function)
+        if has_finite_sum(risen.detach()):
+            return risen, at_zero
+    with torch.no_grad():
+        value = function(held.clone())
+    lost = ~(torch.isfinite(held) & torch.isfinite(value))
+    risen, at_zero = _from_zero(x.masked_fill(lost, 0.0), function)
+    return risen + call.rows.constant((value - at_zero).masked_fill(~lost, 0.0)), at_zero
 
 
 def _from_zero(x: Tensor, function: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:

@@ -69,9 +69,11 @@ def _from_one(call: HeldCall, x: Any, function: Callable[[Tensor], Tensor]) -> A
         return call.held()
     with torch.no_grad():
         held = x.detach()
-        at_one = function(torch.ones_like(held))
-        factor = (function(held) - at_one) / torch.where(held == 1, torch.ones_like(held), held - 1)
-    return x * factor + call.rows.constant(at_one - factor)
+        at_one, value = function(torch.ones_like(held)), function(held)
+        factor = (value - at_one) / torch.where(held == 1, torch.ones_like(held), held - 1)
+        lost = ~torch.isfinite(factor)  # at a pole, which a branch that is not chosen may hold
+        factor = factor.masked_fill(lost, 0.0)
+    return x.masked_fill(lost, 0.0) * factor + call.rows.constant(torch.where(lost, value, at_one - factor))
 
 
 @followed("softmax", "_softmax", "_safe_softmax")
