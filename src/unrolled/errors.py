@@ -156,9 +156,19 @@ class NonFiniteError(DataError):
     """A number is NaN or infinite."""
 
     @classmethod
-    def overflow(cls, what: str) -> NonFiniteError:
-        """Refuse terms that are too large for the model's type."""
-        return cls(f"{what} overflow; use float64 (model.double()) or the expansion operating")
+    def overflow(cls, what: str, in_double: bool, expansion: str | None) -> NonFiniteError:
+        """Refuse terms that are too large for the model's type.
+
+        Args:
+            what: The terms.
+            in_double: Whether the model computes in float64.
+            expansion: Its name; None where nothing was expanded.
+        """
+        advice = [] if in_double else ["float64 (model.double())"]
+        advice += ["the expansion operating"] if expansion not in (None, "operating") else []
+        if advice:
+            return cls(f"{what} overflow; use {' or '.join(advice)}")
+        return cls(f"{what} overflow float64; give the model a shorter input or smaller numbers")
 
 
 class StrictError(UnrolledError):

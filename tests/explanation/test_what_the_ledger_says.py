@@ -21,6 +21,16 @@ from unrolled.report.terminal import to_text
 from whole_model_zoo import Classifier, ids
 
 
+class TwoHalves(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        first, second = x.chunk(2, dim=1)
+        return self.model(first) + self.model(second)
+
+
 def classifier(factor=1.0, kind=nn.GRU, pool="last", dtype=torch.float64):
     torch.manual_seed(0)
     model = Classifier(kind, 1, False, pool, "linear").to(dtype)
@@ -180,3 +190,25 @@ def test_contributions_that_overflow_are_refused():
     model = classifier(200, dtype=torch.float32)
     with pytest.raises(NonFiniteError, match="float64"):
         unrolled.account(model, ids(1, 400), target=1, expansion="shares")
+
+
+@pytest.mark.parametrize("call", [unrolled.account, unrolled.explain])
+@pytest.mark.parametrize("loop", [False, True])
+def test_what_overflows_in_float64_is_not_told_to_use_it(call, loop):
+    def overflow_of(dtype):
+        model = classifier(kind=nn.RNN, dtype=dtype)
+        model.rnn.weight_hh_l0.data.mul_(1e12)
+        if loop:  # two calls of the network, opened by calls
+            model = TwoHalves(model)
+        with pytest.raises(NonFiniteError, match="overflow") as told:
+            call(model, ids(1, 60), target=1, expansion="zero")
+        return str(told.value)
+
+    assert overflow_of(torch.float64).endswith("overflow; use the expansion operating")
+    assert "use float64 (model.double()) or the expansion operating" in overflow_of(torch.float32)  # the control
+
+
+def test_of_what_overflows_without_advice_the_input_is_to_be_smaller():
+    assert str(NonFiniteError.overflow("terms", True, "operating")).endswith("a shorter input or smaller numbers")
+    assert str(NonFiniteError.overflow("terms", True, None)).endswith("a shorter input or smaller numbers")
+    assert str(NonFiniteError.overflow("terms", False, None)).endswith("use float64 (model.double())")

@@ -149,7 +149,9 @@ def _sequences(
     chosen, failures = asked.expansion, convergence_notes(found.failures)
     features = FeaturesFound.of(lambda: _numbers(found), asked)
     sequences = []
-    for part, (tokens, of_tokens), (ledger, biases) in zip(parts, words, _ledgers(found, b, parts), strict=True):
+    for part, (tokens, of_tokens), (ledger, biases) in zip(
+        parts, words, _ledgers(found, b, parts, str(chosen)), strict=True
+    ):
         line = found.lines[part.line]
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
         limited = line.longest is not None and line.longest < len(tokens)
@@ -185,7 +187,9 @@ def _sequences(
     return sequences
 
 
-def _ledgers(found: OpenedCalls, b: int, parts: Sequence[_Part]) -> Iterator[tuple[Ledger, dict[str, float]]]:
+def _ledgers(
+    found: OpenedCalls, b: int, parts: Sequence[_Part], expansion: str
+) -> Iterator[tuple[Ledger, dict[str, float]]]:
     """Make the ledger of each sequence of an example, with its bias by name: what the others contribute is in it."""
     logit, biases = float(found.logit[b]), {name: float(part[b]) for name, part in found.biases.items()}
     sums = []
@@ -196,15 +200,17 @@ def _ledgers(found: OpenedCalls, b: int, parts: Sequence[_Part]) -> Iterator[tup
     remainder = logit - sum(ngrams for _, ngrams, _ in sums) - sum(initial for _, _, initial in sums) - bias
     for part, ngrams, initial in sums:
         if not math.isfinite(ngrams + initial):
-            raise _infinite(found.lines[part.line], part.row)
+            if _starts_infinite(found.lines[part.line], part.row):
+                raise NonFiniteError(
+                    "an initial state is infinite, which no slope leads to; begin at a number as -1000"
+                )
+            raise NonFiniteError.overflow("the n-grams", found.dtype == torch.float64, expansion)
         others = {f"{OTHERS}{other.name}": more + start for other, more, start in sums if other is not part}
         yield Ledger(ngrams, initial, bias + sum(others.values()), remainder, logit), {**biases, **others}
 
 
-def _infinite(line: OpenedLine, row: int) -> NonFiniteError:
-    if any(bool(torch.isinf(strand.start[..., row, :]).any()) for strand in line.line.strands):
-        return NonFiniteError("an initial state is infinite, which no slope leads to; begin at a number as -1000")
-    return NonFiniteError.overflow("the n-grams")
+def _starts_infinite(line: OpenedLine, row: int) -> bool:
+    return any(bool(torch.isinf(strand.start[..., row, :]).any()) for strand in line.line.strands)
 
 
 def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:

@@ -152,7 +152,7 @@ class _OpenedCall:
         residual = float(found.residual[row])
         ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
         if not math.isfinite(ngrams + initial):
-            raise NonFiniteError.overflow("the n-grams")
+            raise NonFiniteError.overflow("the n-grams", read.dtype == torch.float64, str(expansion))
         limited = found.longest is not None and found.longest < n
         return Explanation(
             tokens=words,

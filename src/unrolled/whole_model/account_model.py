@@ -78,7 +78,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         deterministic=not (drawn or (seeded and runs.draws)),
     )
     if not torch.isfinite(result.remainder).all():
-        raise _not_finite(model)
+        raise _not_finite(model, result)
     told = (
         *notes_of(result, means.computed, means.python_tables, means.turning, behind),
         *one_of_the_examples(plain.output, target.indices, result),
@@ -86,11 +86,14 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
 
 
-def _not_finite(model: nn.Module) -> NonFiniteError:
+def _not_finite(model: nn.Module, found: Account) -> NonFiniteError:
     """Say why contributions are not finite while the output is: a weight that the output does not read, or overflow."""
     name = find_infinite_weight(model)
     if name is None:
-        return NonFiniteError.overflow("the contributions")
+        expansion = found.expansion if found.recurrent else None
+        return NonFiniteError.overflow(
+            "the contributions", found.output.dtype == found.coarsest == torch.float64, expansion
+        )
     return NonFiniteError(f"weights {name} hold NaN or infinity; expected finite numbers")
 
 
