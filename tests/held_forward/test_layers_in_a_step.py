@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import unrolled
-from layered_steps import SERIES, D, Layered, Loop, T, model_with
+from layered_steps import SERIES, D, Layered, Loop, T, judge_same_n_grams, model_with
 
 
 class Layer(nn.Module):
@@ -138,12 +140,33 @@ def halves(z):
 PARTS = {
     "hstack": (lambda z: torch.hstack(halves(z)), lambda z: torch.cat(halves(z), 1)),
     "column_stack": (lambda z: torch.column_stack(halves(z)), lambda z: torch.cat(halves(z), 1)),
+    "at least one axis": (lambda z: torch.atleast_1d(z, z.sin())[1] + z, lambda z: z.sin() + z),
+    "at least two axes": (lambda z: torch.atleast_2d(z.sigmoid()) * z, lambda z: z.sigmoid() * z),
+    "at least three axes": (lambda z: torch.atleast_3d(z)[..., 0] * z, lambda z: z * z),
+    "broadcast_tensors": (
+        lambda z: sum(torch.broadcast_tensors(z, z[:, :1], torch.ones(6, dtype=z.dtype))),
+        lambda z: z + z[:, :1] + 1,
+    ),
+    "meshgrid": (
+        lambda z: torch.stack([sum(torch.meshgrid(r[:2], r[2:5], indexing="ij")).reshape(-1) for r in z]),
+        lambda z: (z[:, :2, None] + z[:, None, 2:5]).flatten(1),
+    ),
+    "deepcopy": (lambda z: copy.deepcopy(z.sigmoid()) * z, lambda z: z.sigmoid() * z),
+    "renorm": (
+        lambda z: torch.renorm(z, 2, 0, 0.7),
+        lambda z: z * torch.where(z.norm(dim=1) > 0.7, 0.7 / (z.norm(dim=1) + 1e-7), 1.0)[:, None],
+    ),
     "lerp": (lambda z: torch.lerp(z, z.flip(1), z.sigmoid()), lambda z: z + z.sigmoid() * (z.flip(1) - z)),
     "pairwise_distance": (
         lambda z: z + F.pairwise_distance(*halves(z), keepdim=True),
         lambda z: z + (z[:, 3:] - z[:, :3] + 1e-6).square().sum(1, keepdim=True).sqrt(),
     ),
 }
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_an_operation_has_the_n_grams_of_its_parts(name):
+    judge_same_n_grams([model_with(function) for function in PARTS[name]])
 
 
 @pytest.mark.parametrize("name", PARTS)

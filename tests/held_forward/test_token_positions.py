@@ -131,6 +131,11 @@ CHOICES = {
     "from a list of tensors": lambda ids: torch.tensor([ids[1, 3], ids[0, 0]]),
     "from a list of tensors and numbers": lambda ids: torch.tensor([ids[1, 3], 5, ids[0, 0]]),
     "packed and padded": lambda ids: packed_and_padded(ids),
+    "rows of two axes": lambda ids: torch.cat([torch.atleast_2d(row) for row in ids]),
+    "three axes": lambda ids: torch.atleast_3d(ids.unbind(1))[2],
+    "made as wide": lambda ids: torch.broadcast_tensors(torch.zeros(3, 1, 1), ids)[1],
+    "a mesh": lambda ids: torch.meshgrid(ids[0], torch.arange(2), indexing="ij")[0],
+    "a mesh of two": lambda ids: torch.stack(torch.meshgrid([ids[0], ids[1]], indexing="xy")),
     "reversed by ids": lambda ids: ids.index_select(1, ids[0].argsort()),
 }
 """They move ids, and choose by others which ones."""

@@ -233,6 +233,10 @@ EQUAL = {
         lambda model, h: torch.nn.PairwiseDistance(1.0, eps=0.0)(h, model.middle(h))[:, None].expand_as(h),
         lambda model, h: (h - model.middle(h)).abs().sum(1, keepdim=True).expand_as(h),
     ),
+    "renorm": (
+        lambda _, h: torch.renorm(h, 2, 0, 0.5),
+        lambda _, h: h * torch.where(h.norm(dim=1) > 0.5, 0.5 / (h.norm(dim=1) + 1e-7), 1.0)[:, None],
+    ),
     "cdist": (
         lambda model, h: torch.cdist(h[:, None], model.middle(h)[:, None])[:, 0].expand_as(h),
         lambda model, h: (h - model.middle(h)).square().sum(1, keepdim=True).sqrt().expand_as(h),

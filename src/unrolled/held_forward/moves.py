@@ -6,7 +6,7 @@ are.
 
 from __future__ import annotations
 
-__all__ = ["CONVERSIONS", "JOINS", "MOVES"]
+__all__ = ["CONVERSIONS", "EACH_BY_ITSELF", "JOINS", "MOVES"]
 
 MOVES = frozenset(
     "view view_as reshape reshape_as permute transpose t adjoint squeeze unsqueeze flatten unflatten ravel movedim "
@@ -19,5 +19,7 @@ MOVES = frozenset(
 """Operations that put entries elsewhere, or copy them."""
 JOINS = frozenset("cat stack hstack vstack dstack column_stack row_stack".split())
 """Operations that put the entries of several tensors, given in a list, side by side."""
+EACH_BY_ITSELF = frozenset("broadcast_tensors meshgrid atleast_1d atleast_2d atleast_3d".split())
+"""Operations that re-arrange several tensors, each by itself."""
 CONVERSIONS = frozenset("to float double half bfloat16 type type_as".split())
 """Operations that convert entries to another floating-point type; ``to`` and ``type`` may convert to any."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.memory_layout import entries_of_view, laid_out_as
-from unrolled.held_forward.moves import JOINS, MOVES
+from unrolled.held_forward.moves import EACH_BY_ITSELF, JOINS, MOVES
 from unrolled.held_forward.operands import of_kind, operands
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.table_reads import positions_read
@@ -154,6 +154,8 @@ class TokenPositions:
             found = self.get(first) if isinstance(result, Tensor) and result.shape == first.shape else None
         elif name in MOVES_OF_IDS and (first in self or isinstance(first, tuple | list)):
             return self._moved(call)
+        elif name in EACH_BY_ITSELF:
+            return self._each_moved(call)
         elif (written := positions_written(self, call)) is not None:
             found = written
         elif first not in self.several:
@@ -279,6 +281,16 @@ class TokenPositions:
         if call.name == "_pack_padded_sequence":
             return (moved[0],)  # the second are the sizes of the steps
         return tuple(moved) if isinstance(moved, tuple | list) else (moved,)
+
+    def _each_moved(self, call: OperationCall) -> tuple[Any, ...] | None:
+        """Move positions where an operation re-arranges several tensors; None in place of those that are no ids."""
+        given = operands(call.args)
+        if any(each in self.several for each in given):
+            return None
+        numbers = [self._positions_of(each, each) if each in self else each for each in given]
+        moved = call.run(*numbers) if isinstance(call.args[0], Tensor) else call.run(numbers)
+        several = [moved] if isinstance(moved, Tensor) else moved
+        return tuple(places if each in self else None for each, places in zip(given, several, strict=True))
 
     def _write(self, target: Any, index: Any, value: Any) -> bool:
         """Follow ids that are written into another tensor."""

@@ -117,6 +117,16 @@ def cdist(call: Call) -> Tensor:
         return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), 2.0 if p is None else p, dim=-1)
 
 
+@_by_parts("renorm")
+def renorm(call: Call) -> Tensor:
+    """Scale the slices along an axis whose norm is above a bound down to it, as torch does, which adds 1e-7."""
+    x, p, dim, bound = call.bind("input", "p", "dim", "maxnorm")
+    with call.mode:
+        others = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
+        size = torch.linalg.vector_norm(x, p, dim=others, keepdim=True)
+        return x * torch.where(size > bound, bound / (size + 1e-7), 1.0)
+
+
 @_by_parts("ldexp")
 def ldexp(call: Call) -> Tensor:
     """Compute x 2ⁿ."""

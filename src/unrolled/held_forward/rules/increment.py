@@ -12,7 +12,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.moves import JOINS
+from unrolled.held_forward.moves import EACH_BY_ITSELF, JOINS
 from unrolled.held_forward.operands import of_kind, operands
 from unrolled.held_forward.operands_read import OF_NONE
 from unrolled.held_forward.rules.activation import ELEMENTWISE
@@ -54,12 +54,35 @@ def linear_in_all(call: IncrementCall) -> Any:
     return call.mode.keep_gate(result, call.args, call.run) if call.name in _OF_ENTRIES else result
 
 
+@increment_rule(*EACH_BY_ITSELF)
+def each_by_itself(call: IncrementCall) -> Any:
+    """Re-arrange the increments of each tensor; what does not move stays a number."""
+    given, (base, end) = operands(call.args), call.at_both()
+    several = [[each] if isinstance(end, Tensor) else each for each in (call.run(*call.args), base, end)]
+    results = [
+        call.mode.keep_gate(call.mode.follow(*found), (each,), torch.zeros_like(found[2]).add)
+        if call.moves(each)
+        else call.mode.of_numbers(found[2])
+        if call.mode.is_number(each)
+        else found[2]
+        for each, *found in zip(given, *several, strict=True)
+    ]
+    return results[0] if isinstance(end, Tensor) else of_kind(end, results)
+
+
 @increment_rule("detach")
 def detach(call: IncrementCall) -> Any:
     """Keep the increments, and their graph: only training tells a tensor from its detached one."""
     (x,) = call.args
     result = call.mode.follow(x.view_as(x), *call.mode.point(x))
     return call.mode.keep_gate(result, call.args, lambda each: each)
+
+
+@increment_rule("deepcopy")
+def deep_copy(call: IncrementCall) -> Any:
+    """Copy the increments."""
+    with call.mode:
+        return call.args[0].clone()
 
 
 @increment_rule("copy")

@@ -11,6 +11,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import HeldCall, rule
+from unrolled.held_forward.moves import EACH_BY_ITSELF
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
 
 __all__ = ["OF_SEVERAL_ENTRIES"]
@@ -46,7 +47,7 @@ def nanmean(call: HeldCall) -> Tensor:
         return total / (~torch.isnan(x.detach())).sum(dim, keepdim=bool(keep)).to(total.dtype)
 
 
-@rule("broadcast_tensors", "meshgrid", "atleast_1d", "atleast_2d", "atleast_3d")
+@rule(*EACH_BY_ITSELF)
 def linear_in_each(call: HeldCall) -> object:
     """Re-arrange several tensors, each by itself; those without value may stand before those with value."""
 
