@@ -16,7 +16,7 @@ from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.infinite_weights import infinite_weights_named
-from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks
+from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import constants_note
@@ -63,9 +63,11 @@ def _explain_by_class(
         cut = [named[path] for path in networks.paths]
         read_past = cache(partial(reads_past, python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed))
 
+        around = notes_of_steps_around(networks)
+
         def noted(each: Explanation) -> Explanation:
             before, after = kind_note(each.target, python.model), constants_note(each, read_past)
-            return replace(each, notes=(*python.notes, *before, *each.notes, *after))
+            return replace(each, notes=(*python.notes, *around, *before, *each.notes, *after))
 
         return Explanations(tuple(map(noted, found)))
 

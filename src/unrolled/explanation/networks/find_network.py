@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
+from types import NoneType
 
 import torch
 from torch import nn
@@ -12,7 +13,7 @@ from torch import nn
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.recurrent_twin import quantised_kind
 from unrolled.decomposition.step_calls import StepForm
-from unrolled.errors import UnknownNameError, UsageError, kind_of
+from unrolled.errors import UnknownNameError, UnrolledError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
@@ -20,7 +21,7 @@ from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, name
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
 
-__all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks"]
+__all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks", "notes_of_steps_around"]
 
 Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
 """A network's path inside the model, the module itself, a step of the user's own, or several; None for all."""
@@ -39,6 +40,8 @@ class FoundNetworks:
     """Of those whose calls are to be opened."""
     steps: Mapping[str, StepForm]
     """Those that are steps of the user's own."""
+    around: Mapping[str, StepForm] = field(default_factory=dict)
+    """The steps of the user's own, not opened, that call opened cells and have a state beside theirs."""
 
     @property
     def methods(self) -> dict[str, str]:
@@ -70,8 +73,10 @@ def find_networks(
     of_users = [path for path in without_kernel if isinstance(modules[path], RECURRENT_MODULES)]
     search = _Search(model, modules, run, found, of_users)
     if rnn is None:
-        return search.all()
-    return search.named(list(rnn) if isinstance(rnn, list | tuple) else [rnn])
+        networks = search.all()
+    else:
+        networks = search.named(list(rnn) if isinstance(rnn, list | tuple) else [rnn])
+    return replace(networks, around=search.around(networks.opened))
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,27 @@ class _Search:
             chosen.update(inside)
         every = (*self.found, *(path for path in steps if path not in self.found))
         return FoundNetworks(every, tuple(path for path in every if path in chosen), steps)
+
+    def around(self, opened: Sequence[str]) -> dict[str, StepForm]:
+        """Return the steps that call opened cells and keep more tensors of state than these do."""
+        cells = {path: each for path in opened if isinstance(each := self.modules[path], nn.RNNCellBase)}
+        if not any(map(self._is_in_a_part, cells)):
+            return {}
+        try:
+            steps = found_steps(self._seen_steps())
+        except UnrolledError:  # what is opened needs no step
+            return {}
+
+        def kept(form: StepForm) -> int:
+            return sum(2 if isinstance(cells[path], nn.LSTMCell) else 1 for path in form.inside if path in cells)
+
+        return {path: form for path, form in steps.items() if path not in opened and 0 < kept(form) < len(form.state)}
+
+    def _is_in_a_part(self, path: str) -> bool:
+        """Whether a module is inside a part of the model that has a forward of its own."""
+        names = path.split(".")
+        parts = (self.modules.get(".".join(names[:count])) for count in range(1, len(names)))
+        return any(not isinstance(each, nn.ModuleList | nn.ModuleDict | NoneType) for each in parts)
 
     def _seen_steps(self, adapters: Sequence[CellAdapter] = ()) -> list[SeenStep]:
         return seen_steps(self.model, self.run, adapters, owned=[self.modules[path] for path in self.of_users])
@@ -247,3 +273,16 @@ def _no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
         f"{path or 'the model'}.{adapter.method} of {kind} was not called with a state; expected the names of its "
         f"parameters that are one in state=, found {named}"
     )
+
+
+def notes_of_steps_around(networks: FoundNetworks) -> tuple[str, ...]:
+    """Say which steps have a recurrence of their own around the cells that are opened."""
+    notes = []
+    for path, form in networks.around.items():
+        cells = ", ".join(each for each in form.inside if each in networks.opened)
+        method = "" if form.method == "forward" else f", method={form.method!r}"
+        notes.append(
+            f"the n-grams are those of {cells} inside the step {path}, whose own state is not opened: its factors are "
+            f"held, and what enters it is in the bias; rnn=unrolled.as_cell({path!r}{method}) opens the whole step"
+        )
+    return tuple(notes)
