@@ -151,6 +151,16 @@ PARTS = {
         lambda z: torch.stack([sum(torch.meshgrid(r[:2], r[2:5], indexing="ij")).reshape(-1) for r in z]),
         lambda z: (z[:, :2, None] + z[:, None, 2:5]).flatten(1),
     ),
+    "scatter by name": (
+        lambda z: (
+            torch.ones_like(z).scatter(dim=1, index=torch.tensor([[0, 2]]).expand(len(z), 2), value=0.5) * z.sin()
+        ),
+        lambda z: torch.tensor([0.5, 1, 0.5, 1, 1, 1], dtype=z.dtype) * z.sin(),
+    ),
+    "scatter of a source by name": (
+        lambda z: z.scatter(dim=1, index=torch.tensor([[0, 2]]).expand(len(z), 2), src=z[:, 3:5]),
+        lambda z: torch.stack([z[:, 3], z[:, 1], z[:, 4], z[:, 3], z[:, 4], z[:, 5]], 1),
+    ),
     "deepcopy": (lambda z: copy.deepcopy(z.sigmoid()) * z, lambda z: z.sigmoid() * z),
     "renorm": (
         lambda z: torch.renorm(z, 2, 0, 0.7),

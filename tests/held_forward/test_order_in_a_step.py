@@ -134,6 +134,10 @@ def all_but_the_others(z, scores):
     return torch.ones_like(z).scatter(1, others, torch.zeros(len(z), 3, dtype=z.dtype))
 
 
+def scattered_by_name(z, scores):
+    return torch.scatter(torch.zeros_like(z), dim=1, index=scores.topk(3, 1).indices, value=1.0)
+
+
 def looked_up(z, scores):
     return F.embedding(scores.topk(3).indices, torch.eye(6, dtype=z.dtype)).sum(1)
 
@@ -142,7 +146,16 @@ def table_rows(z, scores):
     return torch.eye(6, dtype=z.dtype)[scores.topk(3).indices].sum(1)
 
 
-MASKS = (scattered_in_place, written_by_rows, one_hots, compared, all_but_the_others, looked_up, table_rows)
+MASKS = (
+    scattered_in_place,
+    scattered_by_name,
+    written_by_rows,
+    one_hots,
+    compared,
+    all_but_the_others,
+    looked_up,
+    table_rows,
+)
 
 
 def modules(mask):

@@ -67,6 +67,10 @@ PAIRS = {
     "where": (lambda a, b: torch.where(MASK, a, b), lambda a, b: torch.where(condition=MASK, input=a, other=b)),
     "masked_fill": (lambda a, *_: a.masked_fill(MASK, 0.5), lambda a, *_: a.masked_fill(mask=MASK, value=0.5)),
     "addcmul": (lambda a, b: torch.addcmul(a, a, b), lambda a, b: torch.addcmul(input=a, tensor1=a, tensor2=b)),
+    "scatter": (
+        lambda a, b: a.scatter(1, torch.zeros_like(b, dtype=torch.int64)[:, :1], b[:, :1]),
+        lambda a, b: a.scatter(dim=1, index=torch.zeros_like(b, dtype=torch.int64)[:, :1], src=b[:, :1]),
+    ),
     "index_select": (lambda a, *_: a.index_select(1, INDEX), lambda a, *_: torch.index_select(a, dim=1, index=INDEX)),
     "relu": (lambda a, *_: F.relu(a), lambda a, *_: F.relu(input=a)),
     "sigmoid": (lambda a, b: torch.sigmoid(a) * b, lambda a, b: torch.sigmoid(input=a) * b),

@@ -26,6 +26,7 @@ _OPERANDS = {
     torch.where: ("condition", "input", "other"),
     torch.permute: ("input", "dims"),
     torch.linalg.solve_triangular: ("A", "B"),  # upper must be named
+    **dict.fromkeys((torch.scatter, torch.Tensor.scatter, torch.Tensor.scatter_), ("input", "dim", "index", "src")),
     torch.Tensor.to: ("input",),  # its first position is the type or the device
 }
 

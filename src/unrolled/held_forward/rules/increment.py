@@ -19,7 +19,7 @@ from unrolled.held_forward.rules.activation import ELEMENTWISE
 from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
 from unrolled.held_forward.written_positions import WRITES
 
-__all__: list[str] = []
+__all__ = ["scatter_operands"]
 
 _OF_ENTRIES = OF_ONE_ENTRY | JOINS
 _LIKE = frozenset("to type_as view_as reshape_as".split())
@@ -100,12 +100,19 @@ def copy(call: IncrementCall) -> Tensor:
 @increment_rule("scatter")
 def scatter(call: IncrementCall) -> Any:
     """Write a tensor, or a number, which has no increments."""
-    x, dim, index, source = call.args
-    if call.kwargs:
-        raise UnsupportedOperationError(f"{call.name} with {', '.join(call.kwargs)} has no rule for increments")
+    x, dim, index, source = scatter_operands(call)
     if not isinstance(source, Tensor):
         source = torch.full(index.shape, float(source), dtype=x.dtype, device=x.device)
-    return linear_in_all(replace(call, args=(x, dim, index, source)))
+    return linear_in_all(replace(call, args=(x, dim, index, source), kwargs={}))
+
+
+def scatter_operands(call: IncrementCall) -> tuple[Tensor, int, Tensor, Any]:
+    """Give the target, the axis, the places, and the tensor or the number that is written."""
+    names = ("input", "dim", "index", "src")
+    x, dim, index, source = call.bind(*names)
+    if options := call.options_beyond(*names, "value"):
+        raise UnsupportedOperationError(f"{call.name} with {', '.join(options)} has no rule for increments")
+    return x, dim, index, call.kwargs["value"] if source is None else source
 
 
 @increment_rule("add", "sub")

@@ -13,6 +13,7 @@ from unrolled.held_forward.increments import IncrementCall, place_rule
 from unrolled.held_forward.moves import MOVES
 from unrolled.held_forward.moving_places import MovingPlaces
 from unrolled.held_forward.operands import of_kind, operands
+from unrolled.held_forward.rules.increment import scatter_operands
 
 __all__: list[str] = []
 
@@ -132,13 +133,13 @@ def compared(call: IncrementCall) -> Tensor:
 @place_rule("scatter")
 def scattered(call: IncrementCall) -> Tensor:
     """Write over the entries at places."""
-    x, dim, index, value = call.args
+    x, dim, index, value = scatter_operands(call)
     axis = dim % x.dim()
     fits = all(
         whole == part for other, (whole, part) in enumerate(zip(x.shape, index.shape, strict=True)) if other != axis
     )
     fits &= not isinstance(value, Tensor) or value.shape == index.shape
-    if call.kwargs or not call.moves(index) or not fits:
+    if not call.moves(index) or not fits:
         raise UnsupportedOperationError(f"the state changes which entries {call.name} writes")
     with call.mode:
         chosen = _one_hot(call, index, x.shape[axis]).movedim(axis, -2)
