@@ -30,8 +30,9 @@ for device in (torch.cuda, torch.xpu, torch.mtia):
 # descriptor is an error of fstat as well. Programs that the tests start wait for the disk as ever.
 os.fsync = os.fstat
 
-# fixtures: the command line in the test's own process, and a network that it trained on made-up reviews
-pytest_plugins = ["command_line", "toy_reviews"]
+# fixtures: the command line in the test's own process, and a network that it trained on made-up reviews;
+# and the marker quick_diagonal
+pytest_plugins = ["command_line", "quick_diagonals", "toy_reviews"]
 
 
 def seed(name):

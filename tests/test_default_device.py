@@ -117,6 +117,7 @@ CALLS = {
 }
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every model, every call
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_on_the_cpu_is_opened_whatever_the_default_device_is(name, call):
@@ -137,6 +138,7 @@ def test_a_model_that_reads_numbers_is_opened_whatever_the_default_device_is(cal
         assert CALLS[call](model, x) == expected
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every expansion, each option on and off
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("lengths", [None, [5, 2]])

@@ -68,6 +68,7 @@ def test_a_step_is_the_papers_affine_map(name, bias):
             torch.testing.assert_close(states[t + 1, b], current)
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every cell, every expansion
 @pytest.mark.parametrize("expansion", [*EXPANSIONS.names(), "taylor(3)"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_expansion_is_the_recurrence_itself(name, expansion):

@@ -108,6 +108,7 @@ def test_the_tensor_rnn_has_a_matrix_for_each_symbol():
     assert isinstance(cell, TensorRNN)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every choice
 @pytest.mark.parametrize("kind", [MMRNN, MMLSTM])
 @pytest.mark.parametrize("choices", [1, 2, 4, 7])
 def test_choices(kind, choices):

@@ -47,6 +47,7 @@ def single(rnn):
     return step, size
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every rule, every network
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", ["zero", "operating", "path", "taylor", "taylor(3)"])
 def test_terms_equal_the_definition(kind, rule):

@@ -141,6 +141,7 @@ def test_a_gate_keeps_what_it_is_at_zero_and_a_content_does_not(factor, held, p)
     assert worst(found) < 1e-12
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every cell, every expansion, one layer and two
 @pytest.mark.parametrize("name", CELLS.names())
 @pytest.mark.parametrize("expansion", ["secant", "shares", "shares(0.5)", "shares(1)"])
 @pytest.mark.parametrize(
@@ -160,6 +161,7 @@ def test_every_cell_closes(name, expansion, layers, both):
     assert worst(unrolled.decompose(rnn, x, expansion=expansion)) < 1e-12
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every number of layers, both types
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("both", [False, True])

@@ -49,6 +49,7 @@ def test_initial_state_is_an_entry_of_its_own(kind):
     torch.testing.assert_close(found.vectors()[0], ngrams(pairs)[..., -D:])
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every order
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 @pytest.mark.parametrize("order", [1, 2, 4, 10**12])
 @pytest.mark.parametrize("at_once", [affine_sequence.AT_ONCE, 2 * B, 2])
@@ -91,6 +92,7 @@ def test_few_vectors_are_computed_at_once_however_many_texts_there_are(batch, mo
     assert max(sizes) == most
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every expansion
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 @pytest.mark.parametrize("expansion", ["operating", "gates", "mean"])
 def test_scores_without_vectors(kind, expansion):

@@ -94,6 +94,7 @@ def test_the_control_zero_sums_for_linear_cells_only(name):
         assert (residual < 1e-12) == (name in LINEAR and layers == 1)
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every cell, every rule
 @pytest.mark.parametrize("rule", ["zero", "operating", "path"])
 @pytest.mark.parametrize("name", STEPS)
 def test_terms_equal_the_definition(name, rule):

@@ -114,6 +114,7 @@ def test_tokens_and_spans_are_sums_over_all_paths(kind, layers, pool, expansion)
     assert not torch.allclose(by_start, by_token, rtol=1e-3)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every network, two layers and three
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 @pytest.mark.parametrize("layers", [2, 3])
 def test_a_window_cuts_the_spans_and_no_total(kind, layers):

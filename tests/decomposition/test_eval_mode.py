@@ -59,6 +59,7 @@ def everything(found):
     return found.states(), found.vectors(), found.scores(weight), found.final_scores(weight), found.context()
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every expansion
 @pytest.mark.parametrize("expansion", ["path", "operating", "zero", "taylor(2)"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_in_training_it_is_opened_as_in_evaluation_and_left_as_it_was(name, expansion):

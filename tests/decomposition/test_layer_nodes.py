@@ -26,6 +26,7 @@ def held(kind, expansion, **options):
     return output, rows.rows[0].leaf
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every expansion
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2}, {"num_layers": 2, "bidirectional": True}, {"bias": False}])
 @pytest.mark.parametrize("expansion", ["secant", "operating", "gates", "shares", "zero"])
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])

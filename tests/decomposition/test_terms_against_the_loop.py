@@ -92,6 +92,7 @@ def found_and_expected(name, layers, bias, rule):
     return found.vectors()[0], expected
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every rule
 @pytest.mark.parametrize("rule", ["zero", "operating", "path"])
 @pytest.mark.parametrize("name", KINDS)
 def test_terms_are_those_of_the_loop(name, rule):

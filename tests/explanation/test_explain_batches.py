@@ -33,6 +33,7 @@ class Mixes(Model):
         return self.mix(super().forward(tokens, lengths, state))
 
 
+@pytest.mark.quick_diagonal(3)  # quick: both networks, all lengths
 @pytest.mark.parametrize("lengths", [[5, 3, 4], [3, 4, 5], [4, 4, 5], [5, 4, 3]])
 @pytest.mark.parametrize("kind", [Model, Sorts])
 @pytest.mark.parametrize("options", [{"pool": "last"}, {"pool": "attention", "head": "gelu", "bidirectional": True}])

@@ -196,6 +196,7 @@ class OneCall(TwoCalls):
         return self.last(self.head(torch.cat((states[:, 0], states[:, -1]), dim=1)))
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every unit, both kinds
 @pytest.mark.parametrize("kind", [OneCall, TwoCalls])
 @pytest.mark.parametrize("every", [True, False])
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def adds_up(found: unrolled.Explanation) -> None:
     assert math.isclose(whole, ledger.logit, abs_tol=1e-12)
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every network, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "path", "shares", "operating"])
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("layers", [1, 2])

@@ -39,6 +39,7 @@ def closes(readout, head, pool, packed, **network):
         assert not any("ray" in note for note in found.notes)
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every head, every pooling, packed and not
 @pytest.mark.parametrize("head", [None, "relu", "gelu", "norm"])
 @pytest.mark.parametrize("pool", POOLINGS)
 @pytest.mark.parametrize("packed", [False, True])
@@ -47,6 +48,7 @@ def test_the_ledger_closes(head, pool, packed):
         closes("held", head, pool, packed, **network)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: both smooth heads, every pooling
 @pytest.mark.parametrize(
     "head", [None, "gelu", *(pytest.param(each, marks=pytest.mark.slow) for each in ("relu", "norm"))]
 )

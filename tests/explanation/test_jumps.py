@@ -59,6 +59,7 @@ REFUSED = {
 """Where the target jumps between states of zero and the network's own, and by which operation."""
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every target, both readouts
 @pytest.mark.parametrize("readout", ["held", "ray"])
 @pytest.mark.parametrize("name", READS)
 def test_a_jump_is_accounted_for_or_refused_by_name(name, readout):

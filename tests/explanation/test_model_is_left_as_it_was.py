@@ -141,6 +141,7 @@ def fingerprint(model):
     ]
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every kind, every readout
 @pytest.mark.parametrize("readout", ["held", "ray", None])
 @pytest.mark.parametrize("kind", [WeightDrop, Containers, Flags, RePointed])
 @pytest.mark.parametrize("training", [True, False])

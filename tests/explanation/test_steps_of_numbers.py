@@ -67,6 +67,7 @@ ONE_STEP = {
 }
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every way
 @pytest.mark.parametrize("steps", [5, K])
 @pytest.mark.parametrize("way", ONE_STEP, ids=str)
 def test_without_biases_the_numbers_of_a_step_are_all_that_it_contributes(way, steps):
@@ -135,6 +136,7 @@ MIXED = {
 }
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every way, every reading
 @pytest.mark.parametrize("read", [last, lambda m, x: loop(m, x, reversed(range(x.shape[1]))), both_ways])
 @pytest.mark.parametrize("way", MIXED, ids=str)
 def test_where_steps_mix_the_rest_is_not_called_biases(way, read):

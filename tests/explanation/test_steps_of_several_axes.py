@@ -61,6 +61,7 @@ def steps_that_are_read(model: Frames, given: Tensor) -> list[int]:
     return [found[position] for position in range(before.shape[1])]
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every order
 @pytest.mark.parametrize("in_a_loop", [False, True])
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)

@@ -60,6 +60,7 @@ def swish(z):
     return z * torch.sigmoid(z)
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every name, every expansion, both orders
 @pytest.mark.parametrize("max_order", [None, 1])
 @pytest.mark.parametrize("expansion", ["secant", "shares", "shares(0.25)"])
 @pytest.mark.parametrize("name", DETACHED)

@@ -43,6 +43,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every name, both expansions
 @pytest.mark.parametrize("expansion", ["secant", "shares"])
 @pytest.mark.parametrize("name", PAIRS)
 def test_n_grams_are_those_of_the_same_numbers_written_otherwise(name, expansion):

@@ -184,6 +184,7 @@ FORMS = {
 }
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every form, every expansion
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("expansion", ["shares", "shares(0.25)", "secant"])
 def test_gates_and_contents_of_a_cell_in_one_tensor_are_told_apart(name, expansion):

@@ -182,6 +182,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every loss, both expansions
 @pytest.mark.parametrize("expansion", ["secant", "shares"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_has_the_account_of_its_formula(name, expansion):
@@ -231,6 +232,7 @@ SMOOTH = {
 }
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every loss, every reduction
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 @pytest.mark.parametrize("name", SMOOTH)
 def test_shares_of_classes_weigh_the_logarithms(name, reduction):

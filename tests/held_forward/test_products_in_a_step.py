@@ -179,6 +179,7 @@ def _cosines():
     return torch.fft.fft(torch.eye(D, dtype=torch.float64)).real
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every operation, both expansions
 @pytest.mark.parametrize("expansion", ["secant", "shares"])
 @pytest.mark.parametrize("name", LINEAR)
 def test_a_linear_operation_has_the_n_grams_of_the_same_numbers_written_otherwise(name, expansion):

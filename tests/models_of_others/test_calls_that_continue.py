@@ -66,6 +66,7 @@ def tensor_of_states(net, x):
 LOOPS = [step_by_step, in_chunks, with_zeros_and_a_list, tensor_of_states]
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every loop, every kind, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "operating", "mean(operating,secant)"])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])

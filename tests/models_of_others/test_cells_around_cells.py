@@ -79,6 +79,7 @@ def elmans():
     return pair(Zoneout, Elman(), nn.RNNCell, zero, lambda state: state)
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every step, every expansion
 @pytest.mark.parametrize("expansion", EXPANSIONS)
 @pytest.mark.parametrize("make", [mogrifiers, zoneouts, elmans], ids=["mogrifier", "zoneout", "elman"])
 def test_a_step_around_a_cell_of_torch_is_one_around_the_cell_written_out(make, expansion):

@@ -113,6 +113,7 @@ def test_the_explanation_is_right(name):
         assert not any("layer" in note for note in found.notes)
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "operating", "shares", "mean(secant,operating)"])
 @pytest.mark.parametrize(("kind", "layers"), [(nn.LSTM, 2), (nn.GRU, 3), (nn.RNN, 2)])
 def test_without_biases_the_n_grams_of_a_token_sum_to_its_account(kind, layers, expansion):

@@ -112,6 +112,7 @@ def arguments(state):
     return IDS, torch.rand(2, 1, E, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) + 0.1
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every kind, each option on and off
 @pytest.mark.parametrize("share", [0.75, 1.0])
 @pytest.mark.parametrize("state", [False, True])
 @pytest.mark.parametrize(("layers", "residual"), SHAPES)

@@ -142,6 +142,7 @@ TEACHERS = {
 }
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every teacher, every kind
 @pytest.mark.parametrize("kind", [Loop, Stack, OwnStep], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("teacher", TEACHERS)
 def test_a_model_kept_beside_it_and_never_run_changes_nothing(kind, teacher):

@@ -94,6 +94,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, every form
 @pytest.mark.parametrize("form", list(FORMS))
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_a_class_with_torchs_weights_has_the_n_grams_of_torchs_network(kind, options, form):

@@ -71,6 +71,7 @@ def of_torch(model, kind):
     return same
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every cell, every expansion
 @pytest.mark.parametrize("expansion", EXACT)
 @pytest.mark.parametrize(("kind", "make"), [
     *((nn.GRUCell, make) for make in GRUS.values()),

@@ -93,6 +93,7 @@ def differs(one, other):
     return not torch.allclose(one.triangle.contributions, other.triangle.contributions, atol=1e-4)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every subclass
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("rnn", [None, "cell"])
 def test_a_subclass_of_a_cell_opens_by_its_own_forward(name, rnn):

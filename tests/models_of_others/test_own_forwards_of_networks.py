@@ -100,6 +100,7 @@ class Twice(Encoder):
         return self.head(twice(self.rnn, self.embed(ids)))
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every subclass
 @pytest.mark.parametrize("kind", [Encoder, Twice])
 @pytest.mark.parametrize("name", SAME)
 def test_a_subclass_of_a_network_that_computes_the_same_has_the_n_grams_of_torchs(name, kind):

@@ -50,6 +50,7 @@ def last(out):
     return out[:, -1, 3]
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every cell, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "operating", "gates", "shares"])
 @pytest.mark.parametrize("feeds", [False, True])
 @pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell])

@@ -68,6 +68,7 @@ class Network(nn.Module):
 NETWORKS = {"by one": {}, "to zero": {"by_zero": True}, "recurrent": {"recurrent": 8}}
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, both expansions, each layer
 @pytest.mark.parametrize("rnn", [None, "first", "second"])
 @pytest.mark.parametrize("expansion", ["secant", "shares"])
 @pytest.mark.parametrize("name", NETWORKS)

@@ -83,6 +83,7 @@ def n_grams(found):
     return {words: part for words, part in parts.items() if abs(part) > 1e-12}
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every cell, every way to keep, every padding
 @pytest.mark.parametrize("ids", [RIGHT, LEFT, GAPS], ids=["right", "left", "gaps"])
 @pytest.mark.parametrize("keep", [chosen, mixed, interpolated, written, filled])
 @pytest.mark.parametrize("kind", [nn.RNNCell, nn.GRUCell, nn.LSTMCell])

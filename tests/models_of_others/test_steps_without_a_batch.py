@@ -88,6 +88,7 @@ class Reader(nn.Module):
         return self.head(h.reshape(1, D))
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every kind, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "shares", "path"])
 @pytest.mark.parametrize("kind", [OfColumns, OfVectors, OfOneRow, OfTheFirstRow, OneAtATime])
 def test_a_step_of_one_example_has_the_n_grams_of_that_of_a_batch(kind, expansion):

@@ -76,6 +76,7 @@ class Mixed(nn.Module):
         return self.head(states.to(self.types[1])).to(self.types[2])
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every kind, every pair of types
 @pytest.mark.parametrize("readout", ["held", "ray"])
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,6 +119,7 @@ def test_an_example_that_reads_another_by_more_than_rounding_is_refused(kind, ty
         unrolled.explain_batch(Joined(kind, TYPES[types]), IDS, target=1)
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every kind, every pair of types
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_account_is_that_of_the_model_in_float64(kind, types):

@@ -51,6 +51,7 @@ def checked(model, *args, bound=1e-12, **kwargs):
     return found
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every network, every pooling, each number of layers
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("both", [False, True])
@@ -62,6 +63,7 @@ def test_kinds_layers_directions_and_poolings(kind, layers, both, pool):
     checked(model, padded(), target=1)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every head, packed and not
 @pytest.mark.parametrize("head", ["linear", "mlp", "norm", "gated"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_heads_and_packing(head, packed):
@@ -93,6 +95,7 @@ def test_a_network_of_our_cells_takes_a_packed_sequence():
     checked(model, padded(), LENGTHS, target=1)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every expansion, both networks
 @pytest.mark.parametrize(
     "expansion", ["secant", "shares", "shares(0.5)", "path", "operating", "gates", "mean(operating, gates)"]
 )

@@ -119,6 +119,7 @@ def test_the_triangle_of_secant_takes_the_operations_of_that_of_operating(kind):
     assert operations("gates")["aten::mm"] < operations("operating")["aten::mm"]
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, each option on and off
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("both", [False, True])

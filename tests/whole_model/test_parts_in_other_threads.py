@@ -170,6 +170,7 @@ OF_VALUE = {
 WAYS = [of_pool, elsewhere, mapped, started, nested, after, called_back]
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every part, every kind of thread
 @pytest.mark.parametrize("by", WAYS)
 @pytest.mark.parametrize("name", [*PARTS, *OF_VALUE])
 def test_a_part_in_another_thread_is_refused_by_the_name_of_its_operation(name: str, by: Callable[..., Tensor]) -> None:
@@ -200,6 +201,7 @@ UNCHANGED = {
 }
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every part and thread
 @pytest.mark.parametrize("by", WAYS)
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_what_another_thread_makes_of_no_token_or_linearly_is_as_in_this_one(

@@ -46,6 +46,7 @@ def gap(found):
     return float(found.remainder.abs().max() / found.movement.abs().max().clamp_min(tiny))
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every network, every pooling with its head
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("both", [False, True])

@@ -62,6 +62,7 @@ def gap(found):
     return float((found.remainder / found.movement).abs().max())
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every cell, both expansions
 @pytest.mark.parametrize("expansion", ["shares", "shares(0.3)"])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("name", CELLS.names())
@@ -73,6 +74,7 @@ def test_every_cell_of_the_library_closes(name, layers, expansion):
     assert found.exact
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every step, both expansions
 @pytest.mark.parametrize("expansion", ["shares", "shares(0.3)"])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("operations", STEPS)

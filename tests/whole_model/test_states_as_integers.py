@@ -35,6 +35,7 @@ class Model(nn.Module):
         return self.head(h * self.table(self.integers(h)))
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every name, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "gates", "shares"])
 @pytest.mark.parametrize("name", INTEGERS)
 def test_a_vector_at_them_is_a_held_factor(name, expansion):

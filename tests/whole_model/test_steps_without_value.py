@@ -69,6 +69,7 @@ def parts(decoder, start, expansion="secant"):
     return found.tokens, {name: part for name, part in named.items() if float(part.abs().max()) > 1e-12}
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every decoder and start
 @pytest.mark.parametrize("expansion", ["secant", "shares"])
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("decoder", DECODERS)

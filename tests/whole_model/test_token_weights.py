@@ -62,6 +62,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every change, every network
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", CHANGES)

@@ -198,6 +198,7 @@ def word(position: int, index: int):
     return target
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every model, both sides
 @pytest.mark.parametrize("name", ["gru", "lstm", "mlstm"])
 @pytest.mark.parametrize("parts", [{}, {"bidirectional": True}, {"attention": True}, {"layers": 2}], ids=str)
 @pytest.mark.parametrize("side", ["encoder", "decoder"])

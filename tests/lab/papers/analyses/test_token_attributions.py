@@ -46,6 +46,7 @@ COMPLETE = ("secant", "path", "operating", "shares", "gates", "account", "accoun
             "integrated gradients, 300", "Shapley sampling, 3")  # fmt: skip
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every method, both poolings
 @pytest.mark.parametrize("method", COMPLETE)
 @pytest.mark.parametrize("pooling", [None, MeanPooling()], ids=["last", "mean"])
 def test_words_and_rest_sum_to_the_margin(method, pooling):
