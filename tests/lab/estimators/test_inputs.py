@@ -24,15 +24,22 @@ def sums(seed=0, count=120):
     return series, series[:, :, 0].sum(axis=1)
 
 
+CHOSEN = {"hidden": 8, "epochs": 12, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A network that learned the sums in the unit and from the origin in which they are drawn."""
+    return RecurrentRegressor(**CHOSEN).fit(*sums())
+
+
 @pytest.mark.parametrize(
     ("scale", "shift"), [(1.0, 1.7e9), (1.0, -1e8), (1e-9, 0.0), (1e200, 0.0), (1e-250, 0.0), (3600.0, 1.7e9)]
 )
-def test_the_unit_and_the_origin_of_numbers_do_not_matter(scale, shift):
+def test_the_unit_and_the_origin_of_numbers_do_not_matter(plain, scale, shift):
     series, totals = sums()
     others, _ = sums(1)
-    chosen = {"hidden": 8, "epochs": 12, "random_state": 0}
-    plain = RecurrentRegressor(**chosen).fit(series, totals)
-    moved = RecurrentRegressor(**chosen).fit(scale * series + shift, totals)
+    moved = RecurrentRegressor(**CHOSEN).fit(scale * series + shift, totals)
     assert plain.score(series, totals) > 0.9
     assert moved.predict(scale * others + shift) == pytest.approx(plain.predict(others), abs=1e-3)
     assert moved.losses_ == pytest.approx(plain.losses_, rel=1e-3)
