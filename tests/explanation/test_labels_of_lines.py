@@ -73,18 +73,20 @@ REVERSED = {
 }
 
 
-def named_by_change(model, ids, sequence, words):
-    """The word of each position, found by changing one token at a time and looking which unigram moves."""
-    before = unrolled.explain(model, ids, target=1).sequences[sequence].triangle.scores
-    found = [""] * ids.shape[1]
+def named_by_change(model, ids, words):
+    """The words of each sequence, found by changing one token at a time and looking which unigram moves."""
+    before = unrolled.explain(model, ids, target=1).sequences
+    found = [[""] * ids.shape[1] for _ in before]
     for k, word in enumerate(words):
         changed = ids.clone()
         changed[0, k] = OTHER
-        after = unrolled.explain(model, changed, target=1).sequences[sequence].triangle.scores
-        moved = [t for t in range(len(found)) if abs(float(after[0, t, t] - before[0, t, t])) > 1e-9]
-        assert len(moved) == 1
-        found[moved[0]] = word
-    return tuple(found)
+        after = unrolled.explain(model, changed, target=1).sequences
+        for names, one, other in zip(found, before, after, strict=True):
+            moves = (other.triangle.scores - one.triangle.scores)[0].diagonal().abs() > 1e-9
+            moved = moves.nonzero().flatten().tolist()
+            assert len(moved) == 1
+            names[moved[0]] = word
+    return [tuple(names) for names in found]
 
 
 @pytest.mark.parametrize("way", REVERSED, ids=str)
@@ -94,8 +96,7 @@ def test_the_word_of_a_score_is_that_of_the_token_that_moves_it(way):
     given = WORDS if names == [""] else dict.fromkeys(names, WORDS)
     found = unrolled.explain(model, IDS, target=1, tokens=given)
     assert not [note for note in found.notes if "could not be found" in note]
-    for k, each in enumerate(found.sequences):
-        assert each.tokens == named_by_change(model, IDS, k, WORDS)
+    assert [each.tokens for each in found.sequences] == named_by_change(model, IDS, WORDS)
     assert found.sequences[-1].tokens == tuple(WORDS[::-1])
     # and without words by the ids, which the model's own order does not reverse
     plain = unrolled.explain(model, IDS, target=1)
