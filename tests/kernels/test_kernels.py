@@ -162,7 +162,7 @@ def test_a_batch_of_gradients_is_that_of_each(name):
 @pytest.mark.parametrize("name", CELLS.names())
 def test_a_trace_gives_what_the_network_gives(name):
     torch.manual_seed(0)
-    network, x = recurrent(name, E, 2 * E, bidirectional=True), torch.randn(T, B, E)
+    network, x = recurrent(name, E, 2 * E, bidirectional=True), torch.randn(3, B, E)  # each step is traced
     traced = torch.jit.trace(network, (x,), check_trace=False)
     torch.testing.assert_close(traced(2 * x), network(2 * x))
     assert not torch.allclose(traced(2 * x)[0], network(x)[0])  # the control: it reads its argument
@@ -171,7 +171,7 @@ def test_a_trace_gives_what_the_network_gives(name):
 @pytest.mark.parametrize("name", ["gru", "lstm", "mi_lstm", "mmrnn", "approx_gru"])
 def test_an_exported_network_gives_what_the_network_gives(name):
     torch.manual_seed(0)
-    network, x = recurrent(name, E, D), torch.randn(T, B, E)
+    network, x = recurrent(name, E, D), torch.randn(3, B, E)  # each step is exported
     exported = torch.export.export(network, (x,), strict=False).module()
     torch.testing.assert_close(exported(2 * x), network(2 * x))
 
