@@ -46,14 +46,17 @@ def words(rows: int, time: int, count: int, seed: int) -> Tensor:
 
 SOURCES, PREVIOUS = words(4, 6, SOURCE, 1), words(4, 5, TARGET, 2)
 SWITCHES = ("separate", "fed", "bidirectional", "attention")
+POSITIONS = [on for on in itertools.product((False, True), repeat=4) if on[0] or not on[2]]
 GRID = pytest.mark.parametrize(
     "parts",
-    [
-        {"name": name, "layers": layers, **dict(zip(SWITCHES, on, strict=True))}
-        for name in ("rnn", "gru", "lstm", "mlstm")
+    [  # quick: every position of the switches with two of the networks, once with one layer and once with two
+        pytest.param(
+            {"name": name, "layers": layers, **dict(zip(SWITCHES, on, strict=True))},
+            marks=[] if (first + layers + place) % 4 == 0 else pytest.mark.slow,
+        )
+        for first, name in enumerate(("rnn", "gru", "lstm", "mlstm"))
         for layers in (1, 2)
-        for on in itertools.product((False, True), repeat=4)
-        if on[0] or not on[2]
+        for place, on in enumerate(POSITIONS)
     ],
     ids=lambda parts: "-".join(str(part) for part in parts.values()),
 )
