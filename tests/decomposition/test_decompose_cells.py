@@ -54,9 +54,9 @@ def dirty_batch(batch_first):
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CELLS.names())
 def test_exact_over_the_grid(name, others):
-    """One layout for each shape, which differs from cell to cell, or all others."""
+    """One shape and one layout, which differ from cell to cell, or all others."""
     layouts, first = list(itertools.product((False, True), (False, True))), CELLS.names().index(name)
-    quick = [(shape, layouts[(first + k) % 4]) for k, shape in enumerate(shapes(name))]
+    quick = [(shapes(name)[first % len(shapes(name))], layouts[first % 4])]
     slow = [each for each in itertools.product(shapes(name), layouts) if each not in quick]
     for (layers, both), (batch_first, with_state) in slow if others else quick:
         network = build(name, layers, both, batch_first=batch_first)
