@@ -88,7 +88,8 @@ def check_report(experiment, results, report):
 
 def committed(experiment):
     """The committed results of each scale."""
-    found = [(scale, collect(experiment, scale, ResultStore(RESULTS))) for scale in ("cpu", "day", "paper")]
+    store = ResultStore(RESULTS)  # reads a file once
+    found = [(scale, collect(experiment, scale, store)) for scale in ("cpu", "day", "paper")]
     return [(scale, results) for scale, results in found if results]
 
 

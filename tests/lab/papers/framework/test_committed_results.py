@@ -20,6 +20,7 @@ from unrolled.lab.papers.framework.verdict import headline
 
 RESULTS = Path(__file__).parents[4] / "results"
 FILES = sorted(RESULTS.glob("*/*.jsonl"))
+STORE = ResultStore(RESULTS)  # reads a file once for all tests
 
 
 def test_there_are_results():
@@ -28,10 +29,10 @@ def test_there_are_results():
 
 @pytest.mark.parametrize("name", EXPERIMENTS.names())
 def test_findings_speak_of_the_committed_results(name):
-    experiment, store = EXPERIMENTS.get(name)(), ResultStore(RESULTS)
+    experiment = EXPERIMENTS.get(name)()
     written = read_findings(RESULTS, experiment)
     for scale in ("cpu", "day", "paper"):
-        results = collect(experiment, scale, store)
+        results = collect(experiment, scale, STORE)
         digits, text = written.get(scale, (None, ""))
         assert bool(results) == bool(text), f"results/{name}.md: findings and results at scale {scale} go together"
         if results:
@@ -42,7 +43,7 @@ def test_findings_speak_of_the_committed_results(name):
 @pytest.mark.parametrize("name", EXPERIMENTS.names())
 def test_what_an_item_names_of_its_first_table_is_there(name):
     experiment = EXPERIMENTS.get(name)()
-    results = collect(experiment, "cpu", ResultStore(RESULTS))
+    results = collect(experiment, "cpu", STORE)
     report = experiment.report(results, "cpu")
     assert set(experiment.compared_columns) <= set(report.tables[0].columns)
     assert experiment.headline is None or headline(experiment, results, report) is not None
@@ -65,11 +66,11 @@ def test_every_result_belongs_to_a_listed_trial_or_is_marked_as_history(path):
     listed = {
         (scale, each.key(experiment.name, experiment.version)) for scale in SCALES for each in experiment.at(scale)
     }
-    for key, record in ResultStore(RESULTS).records(experiment.name).items():
+    for key, record in STORE.records(experiment.name).items():
         assert key in listed or record.get("history"), (
             f'{record["label"]}, scale {key[0]}: the experiment lists no such trial; list it, or add "history": true'
         )
-    assert path.read_text().count("\n") == len(ResultStore(RESULTS).records(experiment.name))  # no trial twice
+    assert path.read_text().count("\n") == len(STORE.records(experiment.name))  # no trial twice
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def history():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_result_names_its_command_machine_time_and_a_commit_of_the_history(path, history):
-    for record in ResultStore(RESULTS).records(f"{path.parent.name}/{path.stem}").values():
+    for record in STORE.records(f"{path.parent.name}/{path.stem}").values():
         named = {record["versions"].get(name) for name in ("commit", "recorded")}
         assert named & history, f"{record['label']} names no commit of the history"
         assert record["command"].startswith("unrolled ")
