@@ -101,6 +101,7 @@ def test_the_cells_they_were_made_of_are_not_linear(name):
     assert (cell.step(x, 0.3 * s + 0.7 * r) - mixed).abs().max() > 1e-3
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every cell
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("name", MEMBERS)
 def test_stacks_open_exactly(name, layers):
@@ -142,6 +143,7 @@ def test_the_layout_is_pytorchs(name):
     assert {k + "_l0": p.shape for k, p in cell.named_parameters()} == {k: p.shape for k, p in rnn.named_parameters()}
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every cell, every clause
 @pytest.mark.parametrize("clause", CLAUSES)
 @pytest.mark.parametrize("name", CLAMPED)
 def test_the_contract_holds_with_the_cut_off(name, clause):

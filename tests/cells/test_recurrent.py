@@ -56,6 +56,7 @@ def same(found, expected):
         torch.testing.assert_close(x, y)
 
 
+@pytest.mark.quick_diagonal(4)  # quick: every network, each number of layers
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize(("layers", "both"), SHAPES)
 @pytest.mark.parametrize("name", TORCH)

@@ -127,6 +127,7 @@ def test_exact_means_that_the_terms_sum(kind, name):
         assert found.residual().max() > 1e-3
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every expansion, every network
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("name", [*EXPANSIONS.names(), "taylor(1)"])

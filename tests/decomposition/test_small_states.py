@@ -125,6 +125,7 @@ class OfRows(nn.Module):
         return self.head(h)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every size, both types
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [1.0, 1e-6, 1e-12])
 def test_rows_that_change_each_other_are_refused_however_small_the_states_are(dtype, size):

@@ -70,6 +70,7 @@ def test_path_closes_within_its_tolerance_and_zero_does_not(pool):
     assert max(closes(e) for e in wrong) < 1e-12  # it still says so: the remainder holds the difference
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every head, every pooling
 @pytest.mark.parametrize("head", ["relu", "gelu", "norm"])
 @pytest.mark.parametrize("pool", POOLS)
 def test_heads_of_several_layers(pool, head):

@@ -16,6 +16,7 @@ TOKENS = torch.randint(0, V, (3, 5), generator=torch.Generator().manual_seed(0))
 CLASSES = ["negative", "neutral", "positive"]
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every network, both readouts
 @pytest.mark.parametrize("readout", ["held", "ray"])
 @pytest.mark.parametrize(
     "options", [{"pool": "last"}, {"pool": "mean", "head": "gelu", "bidirectional": True}, {"num_layers": 2}]

@@ -52,6 +52,7 @@ def expected_weight(model, x):
 POOLS = ("last", "mean", "max", "sum", "attention", "change")
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every pooling, every network
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 @pytest.mark.parametrize("pool", POOLS)
 def test_the_score_is_the_class_weight_times_what_is_read_of_a_state(kind, pool):

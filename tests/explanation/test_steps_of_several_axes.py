@@ -128,6 +128,7 @@ class Calendar(nn.Module):
         return self.head(self.rnn(read[:, self.order])[0].mean(1))
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every order, both numbers
 @pytest.mark.parametrize("numbers", [None, torch.ones(2, T, 8, dtype=torch.float64)], ids=["ids", "numbers beside"])
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_the_columns_of_a_step_name_its_position_together(order, numbers):

@@ -106,6 +106,7 @@ NOT_DIFFERENTIATED = {
 }
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every step
 @pytest.mark.parametrize("name", NOT_DIFFERENTIATED)
 @pytest.mark.parametrize("expansion", ["secant", "shares"])
 def test_a_step_that_torch_does_not_differentiate_is_exact_where_no_derivative_is_asked_for(name, expansion):

@@ -62,6 +62,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every function, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "shares", "shares(0.25)"])
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_custom_function_has_the_n_grams_of_its_operations(name, expansion):

@@ -29,6 +29,7 @@ def test_an_entry_that_two_examples_share_belongs_to_none_of_them(batch):
     assert LinearOutput(output, [leaf], keeps=True).examples(0) is None
 
 
+@pytest.mark.quick_diagonal(2)  # quick: both sizes, both shares
 @pytest.mark.parametrize("share", [0.5, 2 / 3])
 @pytest.mark.parametrize("batch", [32, 40])
 def test_an_entry_that_two_examples_share_is_not_taken_for_a_third_ones(batch, share):

@@ -35,6 +35,7 @@ def gradients(cell, unroll, x, s):
     return states, *torch.autograd.grad((states * torch.randn_like(states)).sum(), leaves, allow_unused=True)
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every kernel, every length
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_sequence_of_several_chunks_has_the_same_gradient(name, length, monkeypatch):

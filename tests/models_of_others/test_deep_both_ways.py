@@ -125,6 +125,7 @@ def test_without_biases_the_n_grams_of_a_token_sum_to_its_account(kind, layers, 
         torch.testing.assert_close(each.token_scores, account.texts[name][0], atol=1e-12, rtol=1e-9)
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every expansion, two layers and three
 @pytest.mark.parametrize("expansion", ["secant", "path", "operating"])
 @pytest.mark.parametrize("layers", [2, 3])
 def test_a_network_alone_has_the_same_n_grams_as_among_several_calls(layers, expansion):

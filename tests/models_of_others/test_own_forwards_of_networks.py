@@ -113,6 +113,7 @@ def test_a_subclass_of_a_network_that_computes_the_same_has_the_n_grams_of_torch
     assert [part.opens for part in unrolled.check(model, IDS, target=1).parts] == [True, True]
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every subclass
 @pytest.mark.parametrize("kind", [Encoder, Twice])
 @pytest.mark.parametrize("name", OTHERS)
 def test_one_that_computes_otherwise_is_not_taken_for_torchs_and_is_told_what_to_write(name, kind):

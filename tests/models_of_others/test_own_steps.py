@@ -233,6 +233,7 @@ class OfTokens(OwnGRU):
         return super().forward(self.embed(token), state["h"]), {"h": super().forward(self.embed(token), state["h"])}
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every kind, every expansion
 @pytest.mark.parametrize("expansion", EXACT)
 @pytest.mark.parametrize("kind", [Clockwork, InPlace, OfTokens])
 def test_what_else_a_step_may_do(kind, expansion):

@@ -96,6 +96,7 @@ def test_a_batch_changes_no_examples_n_grams(kind, keep, ids):
         assert abs(found.ledger.remainder) < 1e-12
 
 
+@pytest.mark.quick_diagonal(2)  # quick: both cells, both paddings
 @pytest.mark.parametrize("ids", [RIGHT, LEFT], ids=["right", "left"])
 @pytest.mark.parametrize("kind", [nn.GRUCell, nn.LSTMCell])
 def test_padding_changes_no_n_grams(kind, ids):

@@ -112,6 +112,7 @@ def test_the_account_and_the_explanation_are_right(kind):
     judge_explanation(case(kind))
 
 
+@pytest.mark.quick_diagonal(2)  # quick: both kinds, every expansion
 @pytest.mark.parametrize("expansion", ["secant", "shares", "path"])
 @pytest.mark.parametrize("kind", [DiagonalStep, Conjugated])
 def test_n_grams_are_those_of_pairs_of_numbers(kind, expansion):

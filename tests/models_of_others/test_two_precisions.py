@@ -112,6 +112,7 @@ class Joined(Mixed):
         return out + 1e-4 * out.flip(0)
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every kind, every pair of types
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("kind", ["network called twice", "cell", "own step"])
 def test_an_example_that_reads_another_by_more_than_rounding_is_refused(kind, types):

@@ -75,6 +75,7 @@ def test_a_head_of_many_words_runs_twice(kind, monkeypatch):
         assert calls["backward"] == passes
 
 
+@pytest.mark.quick_diagonal(2)  # quick: both heads, each option on and off
 @pytest.mark.parametrize("head", ["linear", "gated"])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("both", [False, True])

@@ -208,6 +208,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every name, both calls
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("call", [unrolled.account, unrolled.explain_batch])
 def test_a_number_that_carries_no_value_may_be_read_beside_a_log(name, call):

@@ -109,6 +109,7 @@ def test_single_precision_of_every_cell(name):
     assert gap(unrolled.account(scaled(model, 2), ids(3, 7), target=1)) < 1e-5
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every network, both scales, each option on and off
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("both", [False, True])
@@ -121,6 +122,7 @@ def test_large_weights_over_twenty_tokens(kind, layers, both, scale):
     assert found.closes
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every network, both scales
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1.0, 1.5])
 def test_ordinary_weights_over_two_thousand_tokens(kind, scale):

@@ -32,6 +32,7 @@ def accounts(kind, dtype, windows):
     return [unrolled.account(Series(kind, seed).to(dtype), windows.to(dtype), target=0) for seed in range(20)]
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every network, both types
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 def test_windows_of_zeros_close(kind, dtype):

@@ -134,6 +134,7 @@ def test_tokens_of_another_shape_are_refused(text):
             call(text)
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every encoder, every head
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("encoder", ["lstm", "gru", "mmlstm"])
 def test_the_score_of_a_next_word_is_accounted_for(encoder, head):

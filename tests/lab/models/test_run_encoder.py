@@ -39,6 +39,7 @@ def test_a_padded_sequence_is_read_as_it_is_alone(name, bidirectional):
 STACKED = [(name, 2) for name in ("rnn", "gru", "lstm", "mlstm")]
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every encoder
 @pytest.mark.parametrize(("name", "layers"), [*((name, 1) for name in ENCODER_NAMES), *STACKED])
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_what_learns_over_padding_learns_the_same(name, bidirectional, layers):

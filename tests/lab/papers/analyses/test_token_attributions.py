@@ -64,6 +64,7 @@ def test_what_is_not_complete_leaves_something_over(method):
     assert (found.values.sum(dim=1) + found.rest - texts.margins()).abs().max() > 1e-2
 
 
+@pytest.mark.quick_diagonal(3)  # quick: every method, every encoder
 @pytest.mark.parametrize(
     "encoder",
     [nn.GRU(**LSTM), nn.GRU(**LSTM, bidirectional=True, num_layers=2), nn.LSTM(**LSTM, num_layers=2)],
