@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean, pstdev
 
@@ -42,6 +43,7 @@ class Reader(nn.Module):
         return logits
 
 
+@cache  # most tests read the same explanations of the same three models
 def explained(model: nn.Module, **options) -> Explanations:
     rows = [torch.tensor([[WORDS.index(word) for word in text]]) for text in TEXTS]
     return Explanations(
@@ -52,7 +54,7 @@ def explained(model: nn.Module, **options) -> Explanations:
     )
 
 
-@pytest.fixture(params=[{}, {"bidirectional": True}, {"mean": True}], ids=["last", "both ends", "mean"])
+@pytest.fixture(scope="module", params=[{}, {"bidirectional": True}, {"mean": True}], ids=["last", "both ends", "mean"])
 def model(request: pytest.FixtureRequest) -> Reader:
     torch.manual_seed(0)
     return Reader(**request.param)
