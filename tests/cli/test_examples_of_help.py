@@ -25,9 +25,15 @@ LINES = [
 ]
 
 
+SHOWN: dict[tuple[str, ...], list[str]] = {}
+"""The help of each command, which the first of its tests made."""
+
+
 def shown_lines(unrolled: Command, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("COLUMNS", "300")
-    return [line.strip() for line in unrolled(*words, "--help").out.splitlines()]
+    if words not in SHOWN:
+        SHOWN[words] = [line.strip() for line in unrolled(*words, "--help").out.splitlines()]
+    return SHOWN[words]
 
 
 def examples(lines: list[str]) -> list[list[str]]:
