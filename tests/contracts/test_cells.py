@@ -29,6 +29,7 @@ def made(name, scale=1.0, **options):
     return cell
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every clause, every cell; test_check_cell runs all clauses on every cell
 @pytest.mark.parametrize("clause", CLAUSES)
 @pytest.mark.parametrize("name", CELLS.names())
 def test_contract(name, clause):

@@ -120,7 +120,7 @@ def test_a_forward_that_draws_is_refused_by_name(name, call):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.quick_diagonal(2)  # quick: every operation that draws, every call
+@pytest.mark.quick_diagonal(3)  # quick: every operation that draws, every call
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", [name for name in DRAWN if name != "inside"])
 def test_with_a_seed_one_draw_is_explained(name, call):
