@@ -5,42 +5,42 @@ The diagonals of a grid hold every member of each of its parameters; a step that
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
+OneCase = type(pytest.param())
 
-def on_diagonals(grid: Sequence[Sequence[Hashable]], step: int) -> list[bool]:
-    """Say of each case, one member for each parameter, whether its places sum to a multiple of `step`."""
-    parameters = [list(dict.fromkeys(members)) for members in zip(*grid, strict=True)]
-    chosen = [
-        sum(members.index(member) for members, member in zip(parameters, case, strict=True)) % step == 0
-        for case in grid
+
+def on_a_diagonal(places: Sequence[int], sizes: Sequence[int], step: int) -> bool:
+    """Say whether the places of a case, one in each parameter, sum to a multiple of `step`."""
+    for size in sizes:
+        if sum(sizes) - len(sizes) - (size - 1) < step - 1:  # the largest sum of the places in the other parameters
+            raise pytest.UsageError(f"quick_diagonal({step}) leaves out members of a parameter; sizes: {[*sizes]}")
+    return sum(places) % step == 0
+
+
+def members(mark: pytest.Mark, names: Sequence[str]) -> list[tuple[object, ...]]:
+    """List what a `parametrize` gives, without what is slow by itself."""
+    given = [
+        each if isinstance(each, OneCase) else pytest.param(*(each if names[1:] else [each])) for each in mark.args[1]
     ]
-    for number, members in enumerate(parameters):
-        left_out = set(members) - {case[number] for case, quick in zip(grid, chosen, strict=True) if quick}
-        if left_out:
-            raise pytest.UsageError(f"quick_diagonal({step}) leaves out {len(left_out)} members of a parameter")
-    return chosen
+    return [each.values for each in given if not any(own.name == "slow" for own in each.marks)]
 
 
-def members_of(item: pytest.Function) -> tuple[tuple[int, ...], ...]:
-    """List, for each `parametrize` of a test, which of its values this one has."""
-    values = item.callspec.params
-    names = [mark.args[0] for mark in item.iter_markers("parametrize")]
-    names = [each.split(",") if isinstance(each, str) else each for each in names]
-    return tuple(tuple(id(values[name.strip()]) for name in together) for together in names)
+def place(item: pytest.Function, mark: pytest.Mark) -> tuple[int, int]:
+    """Find the place of a test among the members of a parameter, and their number."""
+    names = mark.args[0].replace(",", " ").split() if isinstance(mark.args[0], str) else mark.args[0]
+    given, values = members(mark, names), [item.callspec.params[name] for name in names]
+    same = [all(one is other for one, other in zip(each, values, strict=True)) for each in given]
+    return same.index(True), len(given)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    grids = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("quick_diagonal") and not item.get_closest_marker("slow"):
-            grids[item.nodeid.partition("[")[0]].append(item)
-    for cases in grids.values():
-        (step,) = cases[0].get_closest_marker("quick_diagonal").args
-        for case, quick in zip(cases, on_diagonals([members_of(each) for each in cases], step), strict=True):
-            if not quick:
-                case.add_marker(pytest.mark.slow)
+        mark = item.get_closest_marker("quick_diagonal")
+        if mark is not None and not item.get_closest_marker("slow"):
+            found = [place(item, each) for each in item.iter_markers("parametrize")]
+            if not on_a_diagonal(*zip(*found, strict=True), *mark.args):
+                item.add_marker(pytest.mark.slow)

@@ -6,25 +6,27 @@ import itertools
 
 import pytest
 
-from quick_diagonals import on_diagonals
+from quick_diagonals import members, on_a_diagonal
 
-GRID = list(itertools.product("abc", ["last", "mean"], range(4)))
+SIZES = (3, 2, 4)
+GRID = list(itertools.product(*map(range, SIZES)))
 
 
 @pytest.mark.parametrize("step", [2, 3, 4])
 def test_every_member_of_each_parameter_stays_quick(step):
-    quick = [case for case, chosen in zip(GRID, on_diagonals(GRID, step), strict=True) if chosen]
-    assert [set(members) for members in zip(*quick, strict=True)] == [set("abc"), {"last", "mean"}, set(range(4))]
+    quick = [places for places in GRID if on_a_diagonal(places, SIZES, step)]
+    assert [set(places) for places in zip(*quick, strict=True)] == [set(range(size)) for size in SIZES]
     assert len(quick) <= len(GRID) // step
 
 
 def test_a_step_that_leaves_out_a_member_is_an_error():
-    """Two parameters: of the longer one, each member meets as many diagonals as the shorter one has members."""
-    grid = list(itertools.product("abc", "xy"))
-    assert on_diagonals(grid, 2) == [True, False, False, True, True, False]
-    with pytest.raises(pytest.UsageError, match="leaves out 1 members"):
-        on_diagonals(grid, 3)
+    """Two parameters: a member of the longer one meets as many diagonals as the shorter one has members."""
+    quick = [on_a_diagonal(places, (3, 2), 2) for places in itertools.product(range(3), range(2))]
+    assert quick == [True, False, False, True, True, False]
+    with pytest.raises(pytest.UsageError, match="leaves out members"):
+        on_a_diagonal((0, 0), (3, 2), 3)
 
 
-def test_members_that_stand_for_slow_cases_alone_are_not_counted():
-    assert on_diagonals([case for case in GRID if case[2] < 3], 3).count(True) == 6
+def test_members_that_are_slow_by_themselves_are_not_counted():
+    given = [("a", 1), pytest.param("b", 2, marks=pytest.mark.slow), pytest.param("c", 3, id="third")]
+    assert members(pytest.mark.parametrize(("name", "number"), given).mark, ["name", "number"]) == [("a", 1), ("c", 3)]
