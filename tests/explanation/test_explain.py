@@ -39,7 +39,7 @@ def closes(explanation):
     return abs(led["ngrams"] + led["initial"] + led["bias"] + led["remainder"] - led["logit"])
 
 
-@pytest.mark.quick_diagonal(4)  # quick: every network, every pooling
+@pytest.mark.quick_diagonal(5)  # quick: every network, every pooling
 @pytest.mark.parametrize(
     ("dtype", "bound"),
     [pytest.param(torch.float64, 1e-12, id="f64"), pytest.param(torch.float32, 1e-5, id="f32", marks=pytest.mark.slow)],

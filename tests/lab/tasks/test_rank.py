@@ -85,7 +85,11 @@ def judged(task: Rank, model, questions, size=8):
     return task.compute_metrics(model.eval(), [split.select(which) for which in split.plan(size)])
 
 
-@pytest.mark.parametrize("switches", [{}, {"overlap": False}, {"encoder": "mlstm", "pooling": "last"}], ids=str)
+@pytest.mark.parametrize(
+    "switches",
+    [{}, {"overlap": False}, pytest.param({"encoder": "mlstm", "pooling": "last"}, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_a_rule_about_words_is_learned_and_without_training_it_is_not(corpus, switches):
     task = task_of(corpus, **switches)
     before, after = judged(task, built(task), corpus.dev), judged(task, learned(task, corpus), corpus.dev)

@@ -99,6 +99,7 @@ def _sources(task: Translate, pairs):
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), torch.tensor([len(row) for row in rows])
 
 
+@pytest.mark.slow
 def test_the_best_of_five_beams_is_no_worse_and_it_says_the_right_words(corpus, translator):
     task, model = translator
     source, lengths = _sources(task, corpus.test)

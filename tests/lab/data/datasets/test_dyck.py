@@ -91,6 +91,7 @@ def test_all_stacks_occur_and_no_other(kinds, number):
     assert number == (kinds**4 - 1) // (kinds - 1)
 
 
+@pytest.mark.slow
 def test_a_set_of_two_million_symbols_is_whole():
     corpus = DyckStrings(symbols=(2_000_000, 20_000, 300_000)).read()
     assert 2_000_000 <= sum(len(string) + 1 for string in corpus.train) < 2_000_200
