@@ -80,7 +80,7 @@ class OrderOnALine:
 
 def one_hot(ranks: Tensor, like: Tensor) -> Tensor:
     """Return the permutation (…, rank, entry) of ranks of entries."""
-    return torch.nn.functional.one_hot(ranks, ranks.shape[-1]).to(like).transpose(-1, -2)
+    return (ranks[..., None, :] == torch.arange(ranks.shape[-1], device=ranks.device)[:, None]).to(like)
 
 
 def ranks_beside(values: Tensor, known: Sequence[int], entries: Tensor) -> Tensor:

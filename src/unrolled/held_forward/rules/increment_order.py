@@ -78,8 +78,10 @@ def place_of_extreme(call: IncrementCall) -> Tensor:
     """Give the place of the largest or smallest entry."""
     z, dim, keep = call.bind("input", "dim", "keepdim")
     if dim is None:
+        shape = call.at_both()[1].shape
         with call.mode:
-            return call.run(z.reshape(-1), 0)
+            flat = z.reshape(-1)
+            return (flat.argmax(0) if call.name == "argmax" else flat.argmin(0)).reshape(shape)
     return follow_extreme_place(call, z, dim, bool(keep), call.at_both())
 
 
@@ -90,7 +92,8 @@ def running_extreme(call: IncrementCall) -> Any:
     before, after = call.at_both()
     reduce = torch.amax if call.name == "cummax" else torch.amin
     with call.mode:
-        values = torch.cat([reduce(z.narrow(dim, 0, k + 1), dim, keepdim=True) for k in range(z.shape[dim])], dim)
+        longer = (z.narrow(dim, 0, k + 1) for k in range(z.shape[dim]))
+        values = torch.cat([z.narrow(dim, 0, 0), *(reduce(each, dim, keepdim=True) for each in longer)], dim)
     place = after[1]
     if not call.mode.holds("argmax") and not torch.equal(before[1], place):
         place = call.mode.follow(place.clone(), before[1], place)

@@ -32,7 +32,7 @@ def moved(call: IncrementCall) -> Any:
 
         def one_hot_of_moved() -> Tensor:
             with mode:
-                return known.one_hot.flatten(0, -2)[taken]
+                return known.one_hot.reshape(-1, known.size)[taken]
 
         found = mode.follow(end.clone(), start, end)
         mode.places[found] = MovingPlaces(one_hot_of_moved, known.size)
@@ -89,9 +89,9 @@ def read(call: IncrementCall) -> Any:
     if x in call.mode.places:
         return moved(call)
     *before, last = _tensors_of(call, index)
-    shape = call.mode.point(last)[1].shape
+    shape = last.shape
     with call.mode:
-        entries = x[tuple(each.expand(shape) for each in before)] if before else x.expand(*shape, *x.shape)
+        entries = x[tuple(before)] if before else x.expand(*shape, *x.shape)
         entries = entries.movedim(len(shape), -1)
     return _read(call, last, entries, call.at_both())
 
@@ -110,9 +110,12 @@ def looked_up(call: IncrementCall) -> Tensor:
 def one_hot(call: IncrementCall) -> Tensor:
     """Give which entry each place is, as numbers."""
     index, count = call.bind("input", "num_classes")
-    known = call.mode.places[index]
+    if count in (None, -1):
+        count = call.mode.places[index].size
+        if any(each.shape[-1] != count for each in call.at_both()):
+            raise UnsupportedOperationError("the state changes how many classes one_hot finds; pass num_classes")
     with call.mode:
-        return _one_hot(call, index, known.size if count in (None, -1) else count) * 1
+        return _one_hot(call, index, count) * 1
 
 
 @place_rule("eq", "ne", "lt", "le", "gt", "ge")
@@ -145,6 +148,7 @@ def scattered(call: IncrementCall) -> Tensor:
         chosen = _one_hot(call, index, x.shape[axis]).movedim(axis, -2)
         there = chosen * (value.movedim(axis, -1).unsqueeze(-1) if isinstance(value, Tensor) else value)
         hits, written = (each.sum(-2).movedim(-1, axis) for each in (chosen, there))
+        _refuse_repeated(call, hits)
         return x.clone() * (1 - hits) + written  # the step may write over x itself
 
 
@@ -159,17 +163,26 @@ def put(call: IncrementCall) -> Tensor:
         hits = _one_hot(call, last, x.shape[-1])
         there = hits * (value.unsqueeze(-1) if isinstance(value, Tensor) and value.dim() else value)
         if before:
-            rows = tuple(each.expand(last.shape) for each in before)
             none = torch.zeros(x.shape, dtype=hits.dtype, device=hits.device)
-            hits, there = (torch.index_put(none, rows, each, accumulate=True) for each in (hits, there))
+            hits, there = (torch.index_put(none, tuple(before), each, accumulate=True) for each in (hits, there))
         else:
             hits, there = (each.reshape(-1, x.shape[-1]).sum(0) for each in (hits, there))
+        _refuse_repeated(call, hits)
         return x.clone() * (1 - hits) + there  # the step may write over x itself
 
 
+def _refuse_repeated(call: IncrementCall, hits: Tensor) -> None:
+    """Refuse entries that are written more than once: one of the writes stays, not their sum."""
+    if any(bool((each > 1).any()) for each in call.mode.point(hits)):
+        raise UnsupportedOperationError(f"the state changes which entries {call.name} writes more than once")
+
+
 def _tensors_of(call: IncrementCall, index: Any) -> Sequence[Tensor]:
-    """Return the tensors of an index; the last one alone moves."""
+    """Return the tensors of an index, in their common shape; the last one alone moves."""
     given = index if isinstance(index, tuple | list) else (index,)
-    if not all(isinstance(each, Tensor) for each in given) or any(map(call.moves, given[:-1])):
+    known = all(isinstance(each, Tensor) and each.dtype != torch.bool for each in given)
+    if not known or any(map(call.moves, given[:-1])):
         raise UnsupportedOperationError(f"the state changes which entries {call.name} reads or writes")
-    return given
+    shape = torch.broadcast_shapes(*(each.shape for each in given))
+    with call.mode:
+        return [each if each.shape == shape else each.expand(shape) for each in given]
