@@ -78,3 +78,33 @@ def test_what_the_note_advises_opens_the_whole_step():
 
 def test_a_step_that_remembers_what_its_cell_does_is_not_named():
     assert not about_the_step(unrolled.explain(Loop(Zoneout, (6, 6)).double(), SERIES, target=1))
+
+
+class Beside(nn.Module):
+    """A step that returns a tensor more than its cell does."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.inner, self.function, self.scale = nn.LSTMCell(3, 6), function, nn.Linear(6, 6)
+
+    def forward(self, x, state):
+        h, c, more = state
+        h, c = self.inner(x * (1 + more[:, :3]).sigmoid(), (h, c))
+        return h, c, self.function(self, h, more)
+
+
+NOT_OF_ITS_OWN = {
+    "a counter": lambda _cell, _h, more: more + 1,
+    "what never changes": lambda _cell, _h, more: more.clone(),
+    "the state of the cell": lambda _cell, h, _more: h,
+}
+OF_ITS_OWN = {
+    "a recurrence": lambda cell, h, more: torch.tanh(cell.scale(more) + h),
+    "one that is changed in place": lambda cell, h, more: more.copy_(torch.tanh(cell.scale(more) + h)),
+}
+
+
+@pytest.mark.parametrize("name", [*NOT_OF_ITS_OWN, *OF_ITS_OWN])
+def test_a_counter_and_what_stands_twice_are_no_state_of_its_own(name):
+    model = Loop(lambda: Beside({**NOT_OF_ITS_OWN, **OF_ITS_OWN}[name]), (6, 6, 6)).double()
+    assert len(about_the_step(unrolled.explain(model, SERIES, target=1))) == (name in OF_ITS_OWN)

@@ -136,19 +136,24 @@ class _Search:
         return FoundNetworks(every, tuple(path for path in every if path in chosen), steps)
 
     def around(self, opened: Sequence[str]) -> dict[str, StepForm]:
-        """Return the steps that call opened cells and keep more tensors of state than these do."""
+        """Return the steps that call opened cells and remember more tensors than these do."""
         cells = {path: each for path in opened if isinstance(each := self.modules[path], nn.RNNCellBase)}
         if not any(map(self._is_in_a_part, cells)):
             return {}
         try:
-            steps = found_steps(self._seen_steps())
+            seen = self._seen_steps()
+            steps = found_steps(seen)
         except UnrolledError:  # what is opened needs no step
             return {}
 
         def kept(form: StepForm) -> int:
             return sum(2 if isinstance(cells[path], nn.LSTMCell) else 1 for path in form.inside if path in cells)
 
-        return {path: form for path, form in steps.items() if path not in opened and 0 < kept(form) < len(form.state)}
+        around = {path: form for path, form in steps.items() if path not in opened and kept(form) > 0}
+        calls = {(each.path, each.method): each for each in seen}
+        return {
+            path: form for path, form in around.items() if kept(form) < calls[path, form.method].remembered(form.state)
+        }
 
     def _is_in_a_part(self, path: str) -> bool:
         """Whether a module is inside a part of the model that has a forward of its own."""

@@ -87,6 +87,18 @@ class SeenStep:
             return None
         return StepForm(self.method, state)
 
+    def remembered(self, state: Mapping[Place, Place]) -> int:
+        """Count the tensors of a state: what it keeps twice counts once, and a counter does not count."""
+        kept: list[Tensor] = []
+        for place, then in state.items():
+            calls = [
+                (given[place], results[then]) for given, results in self.calls if place in given and then in results
+            ]
+            last = calls[-1][1] if calls else torch.empty(0, device="cpu")
+            if not _only_counts(calls) and not any(same_tensor(last, each) for each in kept):
+                kept.append(last)
+        return len(kept)
+
     def _flows(self) -> tuple[Counter[Place], dict[Place, Place]]:
         """Count how often each argument is a result of an earlier call, and say which one."""
         counts: Counter[Place] = Counter()
@@ -136,6 +148,14 @@ class SeenStep:
             if any(not same_tensor(values[0], each) for each in values[1:]):
                 return True
         return False
+
+
+def _only_counts(calls: Sequence[tuple[Tensor, Tensor]]) -> bool:
+    """Tell whether all calls add one number to a tensor, or none."""
+    if any(given.shape != result.shape or same_tensor(given, result) for given, result in calls):
+        return False  # what is changed in place may have been any number
+    added = [change for given, result in calls for change in (result - given).flatten().tolist()]
+    return len(calls) > 1 and len(set(added)) == 1
 
 
 def _is_state(name: str) -> bool:
