@@ -88,6 +88,29 @@ def test_padding_of_one_of_the_arguments_needs_no_word(networks):
         assert {each.tokens for each in found.sequences} == {tuple(WORDS[0])}
 
 
+@pytest.mark.parametrize("networks", [1, 2])
+def test_padding_that_is_read_between_the_arguments_needs_no_word(networks):
+    model, padded = Joins(JOINS["one after the other"], networks), torch.tensor([[7, 3, 9, 0]])
+    texts = (padded, SECOND[:1])
+    for words, between_them in ((WORDS[0][:3], "‹0›"), ([*WORDS[0][:3], "-"], "-")):
+        found = unrolled.explain(model, *texts, target=1, tokens=[*words, *WORDS[0][4:]])
+        assert {each.tokens for each in found.sequences} == {(*WORDS[0][:3], between_them, *WORDS[0][4:])}
+    with pytest.raises(ShapeError, match="5 tokens"):  # the control: of a word of a text nothing is guessed
+        unrolled.explain(model, *texts, target=1, tokens=[*WORDS[0][:2], *WORDS[0][4:]])
+
+
+@pytest.mark.parametrize("networks", [1, 2])
+def test_words_that_are_as_many_as_the_tokens_of_all_arguments_are_not_those_of_one_with_its_padding(networks):
+    model, one = Joins(JOINS["one after the other"], networks), torch.tensor([[7, 3, 9, 0]])
+    words = [*WORDS[0][:3], "eleven"]
+    for other, last in (
+        (torch.tensor([[11, 0]]), "eleven"),
+        (torch.tensor([[11, 14]]), "‹11›"),
+    ):  # the control: five tokens
+        found = unrolled.explain(model, one, other, target=1, tokens=words)
+        assert {each.tokens[4] for each in found.sequences} == {last}
+
+
 def test_a_token_for_each_text_is_a_column_of_it():
     model, kinds = Joins(lambda one, kind: torch.cat([kind[:, None], one], dim=1)), torch.tensor([12, 13])
     texts = [each[:4] for each in WORDS]

@@ -17,6 +17,7 @@ from unrolled.explanation.tokens.token_names import (
     checked_words,
     of_one_argument,
     padded_words,
+    without_padding,
     word_rows,
     words_by_step,
 )
@@ -173,6 +174,8 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
         return None
     ids = steps if trace.ids is None else trace.ids[row]
     found = [dict(zip(read, words, strict=True))] if len(read) == len(words) else _by_part(words, read, trace)
+    if not found and trace.alone and len(read := without_padding(read, trace)) == len(words):
+        found = [dict(zip(read, words, strict=True))]
     named = {
         tuple(
             " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True))

@@ -21,6 +21,7 @@ __all__ = [
     "of_one_argument",
     "padded_words",
     "token_names",
+    "without_padding",
     "word_rows",
     "words_by_step",
 ]
@@ -92,6 +93,12 @@ def of_one_argument(trace: Trace, name: Callable[[Trace], Named | None]) -> Name
     whole = name(trace)
     fitting = [] if whole is not None else [named for each in trace.alone if (named := name(each)) is not None]
     return fitting[0] if len(fitting) == 1 else whole
+
+
+def without_padding(places: Iterable[int], trace: Trace) -> list[int]:
+    """Leave out the places of an argument that hold padding."""
+    given = trace.given.reshape(-1).tolist()
+    return [place for place in places if given[place] != trace.padding]
 
 
 def checked_words(tokens: object) -> list[Any] | None:
@@ -186,6 +193,7 @@ def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tu
         words = padded_words(rows[e], len(places), free)
         if words is None and trace.alone:  # of arguments that are joined, padding may stand anywhere
             places, words = sorted(read - {-1}), rows[e]
+            places = places if len(places) == len(words) else without_padding(places, trace)
         if words is None or len(words) != len(places):
             return None
         word = dict(zip(places, words, strict=True))
