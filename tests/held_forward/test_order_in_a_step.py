@@ -258,6 +258,19 @@ def written(values, *places):
     return result
 
 
+@pytest.mark.parametrize("kind", [torch.sign, torch.relu])
+def test_equal_entries_of_which_none_is_chosen_keep_their_order(kind):
+    base, end = kind(points(8, 200, 6))
+    mode = SecantIncrements()
+    with mode:
+        found = F.one_hot(mode.follow(end - base, base, end).argmax(1), 6).to(end)
+    change = F.one_hot(end.argmax(1), 6) - F.one_hot(base.argmax(1), 6)
+    torch.testing.assert_close(found, change.double())
+    alone = [ranks_beside(each, [5], each.argmax(1, keepdim=True)) for each in (base, end)]
+    with pytest.raises(UnsupportedOperationError, match="equal or infinite"):  # the control: ranks of one end by itself
+        OrderOnALine.of(base, end, *alone)
+
+
 OF_ANY_SHAPE = {
     "the place in a tensor of one axis": lambda z: written(z[0], z[0].argmax()[None]),
     "the place among all, with its axes": lambda z: F.one_hot(z.argmax(keepdim=True), 12).to(z),

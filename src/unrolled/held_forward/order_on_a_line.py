@@ -83,17 +83,17 @@ def one_hot(ranks: Tensor, like: Tensor) -> Tensor:
     return (ranks[..., None, :] == torch.arange(ranks.shape[-1], device=ranks.device)[:, None]).to(like)
 
 
-def ranks_beside(values: Tensor, known: Sequence[int], entries: Tensor) -> Tensor:
-    """Return the ranks of entries by their values; at known ranks stand given entries, which equal ones give way to."""
-    if len(known) == values.shape[-1]:
-        order = entries[..., sorted(range(len(known)), key=lambda place: known[place])]
-    else:
-        order = values.argsort(dim=-1, stable=True)
-        for place, rank in enumerate(known):
-            entry = entries[..., place : place + 1]
-            stood = (order == entry).int().argmax(-1, keepdim=True)
-            order = order.scatter(-1, stood, order[..., rank : rank + 1])
-            order = order.scatter(-1, torch.full_like(stood, rank), entry)
-    return torch.empty_like(order).scatter_(
-        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
+def ranks_beside(values: Tensor, known: Sequence[int], entries: Tensor, other_end: Tensor | None = None) -> Tensor:
+    """Return the ranks of entries by their values; at known ranks stand given entries.
+
+    Among equal ones the ranks at the other end of the line decide, so that those equal at both do not change places.
+    """
+    size = values.shape[-1]
+    order = torch.arange(size, device=values.device).expand_as(values) if other_end is None else other_end.argsort(-1)
+    order = order.gather(-1, values.gather(-1, order).argsort(dim=-1, stable=True))
+    is_known = torch.zeros_like(order, dtype=torch.bool).scatter(-1, entries, True)
+    others = order[~is_known.gather(-1, order)].view(*order.shape[:-1], size - len(known))
+    ranks = torch.tensor(
+        [*known, *(rank for rank in range(size) if rank not in known)], dtype=torch.int64, device=order.device
     )
+    return torch.empty_like(order).scatter_(-1, torch.cat([entries, others], -1), ranks.expand_as(order))

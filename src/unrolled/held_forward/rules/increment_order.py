@@ -153,10 +153,9 @@ class _Choice:
         points = [each.movedim(self.dim, -1) for each in self.call.mode.point(self.z)]
         wide = [each if self.keep else each.unsqueeze(self.dim) for each in self.places]
         known = [rank % self.z.shape[self.dim] for rank in self.ranks]
-        ranks = [
-            ranks_beside(point, known, index.movedim(self.dim, -1)) for point, index in zip(points, wide, strict=True)
-        ]
-        return OrderOnALine.of(points[0], points[1], ranks[0], ranks[1])
+        start, end = [(point, known, index.movedim(self.dim, -1)) for point, index in zip(points, wide, strict=True)]
+        after = ranks_beside(*end, ranks_beside(*start))
+        return OrderOnALine.of(points[0], points[1], ranks_beside(*start, after), after)
 
     def followed(self) -> Tensor:
         """Return the places, and let them move where the state changes them."""
