@@ -317,3 +317,23 @@ def test_places_that_move_and_have_no_rule_are_named(name):
     mode = SecantIncrements()
     with mode, pytest.raises(UnsupportedOperationError, match=r"the state changes|whole numbers"):
         REFUSED[name](mode.follow(end - base, base, end))
+
+
+WITHOUT_AXES = {
+    "sort": lambda z: z.sort()[0],
+    "topk": lambda z: z.topk(1)[0][()],
+    "argsort": lambda z: z + z.argsort(),
+    "kthvalue": lambda z: z.kthvalue(1)[0],
+    "median": lambda z: z.median(0)[0],
+    "cummax": lambda z: z.cummax(0)[0],
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_AXES)
+def test_the_order_of_a_number_without_axes_is_refused_by_name(name):
+    base, end = points(2, 6)
+    with SecantIncrements() as mode:
+        moving = mode.follow(end - base, base, end)
+        with pytest.raises(UnsupportedOperationError, match="without axes"):
+            WITHOUT_AXES[name](moving.sum())
+        assert WITHOUT_AXES["sort"](moving).shape == (6,)  # the control: it has an axis

@@ -23,14 +23,14 @@ def largest(call: IncrementCall) -> Any:
     """Choose the k largest or smallest."""
     z, k, dim, of_largest = call.bind("input", "k", "dim", "largest")
     first = -1 if of_largest in (None, True) else 0
-    return _by_order(call, z, -1 if dim is None else dim, [first - place if first else place for place in range(k)])
+    return _by_order(call, z, _axis(z, dim), [first - place if first else place for place in range(k)])
 
 
 @increment_rule("sort")
 def in_order(call: IncrementCall) -> Any:
     """Sort along an axis."""
     z, dim, descending = call.bind("input", "dim", "descending")
-    dim = -1 if dim is None else dim
+    dim = _axis(z, dim)
     return _by_order(call, z, dim, _all_ranks(z, dim, descending))
 
 
@@ -38,8 +38,15 @@ def in_order(call: IncrementCall) -> Any:
 def places_in_order(call: IncrementCall) -> Tensor:
     """Give the places of the entries in order."""
     z, dim, descending = call.bind("input", "dim", "descending")
-    dim = -1 if dim is None else dim
+    dim = _axis(z, dim)
     return _Choice(call, z, dim, _all_ranks(z, dim, descending), call.at_both(), True).followed()
+
+
+def _axis(z: Tensor, dim: int | None) -> int:
+    """Return the axis along which entries have an order, the last one by default."""
+    if not z.dim():
+        raise UnsupportedOperationError("the order of a number without axes has no rule for increments")
+    return -1 if dim is None else dim
 
 
 def _all_ranks(z: Tensor, dim: int, descending: Any) -> list[int]:
@@ -58,7 +65,7 @@ def in_order_along_the_first(call: IncrementCall) -> Tensor:
 def smallest_but_few(call: IncrementCall) -> Any:
     """Choose the k-th smallest."""
     z, k, dim, keep = call.bind("input", "k", "dim", "keepdim")
-    return _by_order(call, z, -1 if dim is None else dim, [k - 1], bool(keep))
+    return _by_order(call, z, _axis(z, dim), [k - 1], bool(keep))
 
 
 @increment_rule("median", "nanmedian")
@@ -70,7 +77,7 @@ def middle(call: IncrementCall) -> Any:
     if dim is None:
         with call.mode:
             return call.run(z.reshape(-1), 0)[0]
-    return _by_order(call, z, dim, [(z.shape[dim] - 1) // 2], bool(keep))
+    return _by_order(call, z, _axis(z, dim), [(z.shape[dim] - 1) // 2], bool(keep))
 
 
 @increment_rule("argmax", "argmin")
@@ -88,7 +95,7 @@ def place_of_extreme(call: IncrementCall) -> Tensor:
 @increment_rule("cummax", "cummin")
 def running_extreme(call: IncrementCall) -> Any:
     """Compute the largest or smallest of the first entries, of ever more of them."""
-    z, dim = call.args
+    z, dim = call.args[0], _axis(*call.args)
     before, after = call.at_both()
     reduce = torch.amax if call.name == "cummax" else torch.amin
     with call.mode:
