@@ -283,3 +283,21 @@ def test_the_order_of_a_number_without_axes_is_refused_by_name(name):
         with pytest.raises(UnsupportedOperationError, match="without axes"):
             WITHOUT_AXES[name](moving.sum())
         assert WITHOUT_AXES["sort"](moving).shape == (6,)  # the control: it has an axis
+
+
+LARGE = {
+    "sort": lambda z: z.sort(1)[0],
+    "topk": lambda z: z.topk(2, 1)[0],
+    "gather of the largest": lambda z: z.gather(1, z.argmax(1, keepdim=True)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_an_order_of_more_pairs_than_fit_into_memory_is_refused_by_name(name):
+    """As the largest of a vocabulary."""
+    base, end = points(2, 2, 3000)
+    with SecantIncrements() as mode:
+        with pytest.raises(UnsupportedOperationError, match="too many pairs"):
+            LARGE[name](mode.follow(end - base, base, end))
+        few = [each[:, :300] for each in (end - base, base, end)]
+        assert LARGE[name](mode.follow(*few)).shape == LARGE[name](few[2]).shape  # the control: fewer fit

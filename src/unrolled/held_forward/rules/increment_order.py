@@ -17,6 +17,9 @@ from unrolled.held_forward.order_on_a_line import OrderOnALine, one_hot, ranks_b
 
 __all__ = ["follow_extreme_place"]
 
+LARGEST = 2**22
+"""Pairs of entries, over all increments, above which an order is refused: each pair is a number in memory."""
+
 
 @increment_rule("topk")
 def largest(call: IncrementCall) -> Any:
@@ -157,6 +160,9 @@ class _Choice:
     @cached_property
     def order(self) -> OrderOnALine:
         """Which entries pass each other; the axis is the last one."""
+        size = self.z.shape[self.dim]
+        if self.z.numel() * size > LARGEST:
+            raise UnsupportedOperationError(f"the order of {size} entries has too many pairs for a rule of increments")
         points = [each.movedim(self.dim, -1) for each in self.call.mode.point(self.z)]
         wide = [each if self.keep else each.unsqueeze(self.dim) for each in self.places]
         known = [rank % self.z.shape[self.dim] for rank in self.ranks]
