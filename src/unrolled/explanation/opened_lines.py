@@ -122,7 +122,7 @@ def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCal
     read = [
         part.detach().double().cpu()
         for row, part in zip(rows, parts[len(strands) :], strict=True)
-        if row.kind == "argument" and part is not None
+        if row.is_of_arguments and part is not None
     ]
     from_states = logit - sum(used.values(), torch.zeros_like(logit))
     notes = bias_notes(used, results, run.mode.rows.tables, read, from_states)

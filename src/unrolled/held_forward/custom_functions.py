@@ -81,7 +81,7 @@ def _held(mode: HeldForward, function: Any, args: tuple[Any, ...], kwargs: dict[
     )
 
     def followed(each: Tensor) -> Tensor:
-        unknown = mode.rows.origin(each).kind in ("constant", "argument")
+        unknown = mode.rows.origin(each).kind in ("constant", "argument", "answer")
         lost = not carries(each) and unknown  # as where a kernel writes it
         return without_rule(each, message) if lost else each
 

@@ -21,7 +21,7 @@ from unrolled.held_forward.logarithms import FollowsLogarithms
 from unrolled.held_forward.numbers_as_ids import TO_INTEGERS
 from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
 from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
-from unrolled.held_forward.operands_read import OF_FIRST, operands_read
+from unrolled.held_forward.operands_read import OF_FIRST, PRODUCTS_OF_MATRICES, operands_read
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.other_threads import refused_from_other_threads
@@ -289,7 +289,8 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
                 return result
         if isinstance(result, Tensor | tuple | list) and given and not operation.in_place:
             bias = self.bias_alone.of(operation, args, options, given, result)
-            self.rows.inherit(result, operands_read(operation, given) if bias is None else [bias])
+            inherit = self.rows.inherit_product if operation.name in PRODUCTS_OF_MATRICES else self.rows.inherit
+            inherit(result, operands_read(operation, given) if bias is None else [bias])
             if bias is not None and isinstance(result, Tensor):
                 return self.rows.constant(result)
         return result

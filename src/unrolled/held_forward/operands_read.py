@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unrolled.held_forward.operation_names import Operation
 
-__all__ = ["OF_FIRST", "OF_NONE", "operands_read"]
+__all__ = ["OF_FIRST", "OF_NONE", "PRODUCTS_OF_MATRICES", "operands_read"]
 
 OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
 """Operations that read of their second operand what form it has."""
@@ -17,6 +17,11 @@ OF_NONE = frozenset(
     "new_full".split()
 )
 """Operations that read no number of their operands."""
+PRODUCTS_OF_MATRICES = frozenset(
+    "linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d matmul mm bmm mv einsum "
+    "addmm addmv baddbmm addbmm tensordot dot inner".split()
+)
+"""Operations that sum the products of their operands' entries."""
 
 
 def operands_read(operation: Operation, given: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -20,11 +20,22 @@ from unrolled.held_forward.tensor_notes import TensorNotes
 __all__ = ["CONSTANTS", "Kind", "Origin", "Row", "Rows"]
 
 Kind = Literal[
-    "token", "category", "feature", "number", "computed", "mask", "bias", "initial", "constant", "held", "argument"
+    "token",
+    "category",
+    "feature",
+    "number",
+    "computed",
+    "mask",
+    "bias",
+    "initial",
+    "constant",
+    "held",
+    "argument",
+    "answer",
 ]
 """A number is an integer of an argument; a category is what a table has at an integer made of one of an argument's
 numbers; what is computed of several tokens' ids belongs to none of them. An argument is what is made of numbers that
-are no rows themselves."""
+are no rows themselves, an answer what is made of such zeros and ones: a mask, until a layer reads them."""
 
 
 class Origin(NamedTuple):
@@ -40,6 +51,7 @@ CONSTANTS = "constants"
 """The name of what no parameter, buffer or row of an argument has contributed."""
 _OF_THE_CODE = Origin("constant", CONSTANTS)
 _OF_ARGUMENTS = Origin("argument", CONSTANTS)
+_OF_ANSWERS = Origin("answer", CONSTANTS)
 
 LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
 
@@ -58,6 +70,11 @@ class Row:
     """Of an argument of numbers, the number of its first entry among those of all arguments."""
     held: int = -1
     """As of its :class:`Origin`."""
+
+    @property
+    def is_of_arguments(self) -> bool:
+        """Whether it is made of what an argument holds that is no row itself."""
+        return self.kind in ("argument", "answer")
 
     def holds(self, positions: Tensor) -> Tensor:
         """Tell which positions are entries of this argument of numbers."""
@@ -172,6 +189,10 @@ class Rows:
         """Remember the numbers of an argument that is no row: what a parameter makes of them is no bias."""
         self.mark(numbers, *_OF_ARGUMENTS)
 
+    def mark_answers(self, answers: Tensor) -> None:
+        """Remember an argument of zeros and ones that is no row: what it keeps of a parameter is a bias."""
+        self.mark(answers, *_OF_ANSWERS)
+
     def origin(self, value: Tensor) -> Origin:
         """Say what a tensor without value is: a parameter, a held result, or a constant of the code."""
         if value in self._origins:
@@ -191,13 +212,23 @@ class Rows:
         vectors, and before integers of an argument, which may be ids.
         """
         found = [(source, self.origin(source)) for source in sources]
-        origins = [origin for _, origin in found if origin.kind not in ("constant", "argument")]
+        origins = [origin for _, origin in found if origin.kind not in ("constant", "argument", "answer")]
         arguments = [source for source, origin in found if origin.kind == "argument"]
         computed = next((origin for origin in origins if origin.kind == "computed"), None)
         table = next((origin for origin in origins if origin.name in self.tables), None)
         if computed is not None or (origins and origins[0].kind != "bias"):
             self.mark(results, *(computed or origins[0]))
         elif arguments and (table is None or any(each.is_floating_point() for each in arguments)):
-            self.mark([each for each in operands([results]) if each.dtype != torch.bool], *_OF_ARGUMENTS)
+            for each in operands([results]):
+                self.mark(each, *(_OF_ANSWERS if each.dtype == torch.bool else _OF_ARGUMENTS))
         elif origins:
             self.mark(results, *(table or origins[0]))
+        elif any(origin.kind == "answer" for _, origin in found):
+            self.mark(results, *_OF_ANSWERS)
+
+    def inherit_product(self, results: object, sources: Sequence[Tensor]) -> None:
+        """As ``inherit``, of a product of matrices: it reads zeros and ones as numbers, not as a mask."""
+        if any(self.origin(each).kind == "answer" for each in sources):
+            self.mark(results, *_OF_ARGUMENTS)
+        else:
+            self.inherit(results, sources)

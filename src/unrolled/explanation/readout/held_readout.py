@@ -102,7 +102,7 @@ class HeldReadouts:
         for row, part in zip(rows[len(states) :], parts[len(states) :], strict=True):
             if part is not None and bool(part.any()):
                 held |= {row.name} if row.kind == "held" else set()
-                read += [part] if row.kind == "argument" else []
+                read += [part] if row.is_of_arguments else []
                 biases[row.name] = biases[row.name] + part if row.name in biases else part
         coarsest = coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states)))
         return Readout(

@@ -36,8 +36,7 @@ class ModelRun:
     def mark_numbers(self, rows: Rows) -> None:
         """Let what a run makes of the arguments' numbers have no parameter's name, whichever it multiplies them by."""
         for each in tensors_in((self.args, self.kwargs)):
-            if not is_mask(each):
-                rows.mark_numbers(each)
+            (rows.mark_answers if is_mask(each) else rows.mark_numbers)(each)
 
 
 def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> ModelRun:
