@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import NoneType
 
 import pytest
 
@@ -82,8 +83,8 @@ def check_report(experiment, results, report):
     for table in report.tables:
         assert table.rows
         assert all(cell for row in table.cells() for cell in row)
-    assert all(isinstance(holds, bool) for holds in experiment.claims(results).values())
-    assert all(isinstance(each.agrees, bool) for each in compare(experiment, results, report))
+    assert set(map(type, experiment.claims(results).values())) <= {bool, NoneType}
+    assert {type(each.agrees) for each in compare(experiment, results, report)} <= {bool, NoneType}
 
 
 def committed(experiment):

@@ -109,8 +109,7 @@ class Reproduction:
 
 
 def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
-    from unrolled.lab.papers.framework.verdict import compare, verdict
+    from unrolled.lab.papers.framework.verdict import agreement, compare, verdict
 
     if comparisons := compare(experiment, results, report):
-        agreeing = sum(each.agrees for each in comparisons)
-        typer.echo(f"verdict: {verdict(comparisons)}; {agreeing} of {len(comparisons)} comparisons agree")
+        typer.echo(f"verdict: {verdict(comparisons)}; {agreement(comparisons)}")

@@ -10,11 +10,12 @@ from markdown_it import MarkdownIt
 
 from unrolled.errors import UsageError
 from unrolled.lab.papers.framework import runner
-from unrolled.lab.papers.framework.experiment import Report, Trial, where
+from unrolled.lab.papers.framework.experiment import Report, Result, Trial, where
 from unrolled.lab.papers.framework.findings import current_findings, fingerprint
+from unrolled.lab.papers.framework.learned import learned
 from unrolled.lab.papers.framework.runner import collect, run_experiment
 from unrolled.lab.papers.framework.table import Number, Table, cell
-from unrolled.lab.papers.framework.verdict import Comparison, compare, headline, verdict
+from unrolled.lab.papers.framework.verdict import Comparison, agreement, compare, headline, verdict
 from watched_trials import WatchedTrials
 
 
@@ -164,6 +165,30 @@ def test_the_verdict_is_that_of_the_first_tables_published_numbers_unless_there_
     assert verdict(compare(earlier, [], report)) == "nothing to compare"
     one, other = Comparison("a", True), Comparison("b", False)
     assert verdict([one, other, other]) == "not reproduced"
+
+
+def test_a_claim_that_is_not_tested_counts_neither_way_and_is_said(arithmetic):
+    class Untrained(arithmetic.Squares):
+        def claims(self, results):
+            return {"squares grow": None, "cubes grow": True}
+
+    found = compare(Untrained(), [], Report([Table("t", ("model",), [("A",)])]))
+    assert found == [Comparison("squares grow", None), Comparison("cubes grow", True)]
+    assert verdict(found) == "partly"
+    assert agreement(found) == "1 of 1 comparisons agree, 1 not tested"
+    assert verdict([*found, Comparison("a", False), Comparison("b", False)]) == "not reproduced"
+    assert verdict(found[:1]) == "nothing to compare"
+    assert agreement(found[1:]) == "1 of 1 comparisons agree"
+
+
+@pytest.mark.parametrize(("classes", "least"), [(2, 0.6), (4, 0.4)])
+def test_a_training_has_learned_that_is_right_in_a_fifth_of_what_a_guess_gets_wrong(classes, least):
+    trial = Trial("t", {})
+    results = [
+        Result(trial, {"test_accuracy": least + more}, 1.0, "2026-01-01", "c", "m", {}) for more in (-0.01, 0.01, 0.3)
+    ]
+    assert learned(results, classes) == results[1:]
+    assert not learned(results[:1], classes)
 
 
 def test_the_summary_shows_the_first_comparison_or_the_number_that_an_item_names(arithmetic):

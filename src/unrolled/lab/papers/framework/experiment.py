@@ -190,8 +190,11 @@ class Experiment(ABC):
             Tables and figures.
         """
 
-    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
-        """List statements of the source, and whether the results agree; if there are any, they decide the verdict."""
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool | None]:
+        """List statements of the source, and whether the results agree; if there are any, they decide the verdict.
+
+        A statement is None, and not tested, if it is about what networks have learned and none of ours has learned.
+        """
         return {}
 
     @cached_property

@@ -16,7 +16,7 @@ from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
 from unrolled.lab.papers.framework.strength import strength_section
 from unrolled.lab.papers.framework.table import MISSING, markdown_table
-from unrolled.lab.papers.framework.verdict import RULES, Comparison, compare, headline, verdict
+from unrolled.lab.papers.framework.verdict import RULES, Comparison, agreement, compare, headline, tested, verdict
 
 __all__ = ["gallery_page", "single_page", "write_pages"]
 
@@ -31,6 +31,7 @@ that diverged are left out of means. Epochs were chosen on dev, and so were sett
 training was measured once on test data."""
 _UNEXPLAINED = "unexplained.md"
 """In the folder of results: a section of the summary, written by hand."""
+_JUDGED = {True: "agrees", False: "differs", None: "not tested, no training has learned"}
 _COLUMNS = ("item", "scale", "trials", "seeds, at most", "number", "published", "ours", "agree", "verdict")
 
 
@@ -51,7 +52,8 @@ class _Run:
 
     @property
     def agree(self) -> str:
-        return f"{sum(each.agrees for each in self.comparisons)} of {len(self.comparisons)}"
+        found = tested(self.comparisons)
+        return f"{sum(found)} of {len(found)}" if found else MISSING
 
     @property
     def seeds(self) -> str:
@@ -140,8 +142,7 @@ def _summary_row(run: _Run) -> list[str]:
     name, found = run.experiment.name, headline(run.experiment, run.results, run.report)
     what, theirs, ours = (MISSING,) * 3 if found is None else (found[0], found[1].shown_theirs, found[1].shown_ours)
     link = f"[{name}]({_file(run.experiment)}): {run.experiment.title}"
-    agree = run.agree if run.comparisons else MISSING
-    return [link, run.scale, run.trials, run.seeds, what, theirs, ours, agree, verdict(run.comparisons)]
+    return [link, run.scale, run.trials, run.seeds, what, theirs, ours, run.agree, verdict(run.comparisons)]
 
 
 def _not_run(experiments: Sequence[Experiment], runs: Sequence[_Run]) -> Iterator[str]:
@@ -163,11 +164,11 @@ def _item(runs: Sequence[_Run], store: ResultStore, links: Sequence[Mapping[str,
     for run, figures in zip(runs, links, strict=True):
         yield f"## Scale {run.scale}"
         judged = (
-            f" ({run.agree} comparisons agree; [rules](README.md#how-a-verdict-is-found))" if run.comparisons else ""
+            f" ({agreement(run.comparisons)}; [rules](README.md#how-a-verdict-is-found))" if run.comparisons else ""
         )
         yield f"Verdict: **{verdict(run.comparisons)}**{judged}."
         if experiment.claims(run.results):
-            yield "\n".join(f"- {'agrees' if each.agrees else 'differs'}: {each.what}" for each in run.comparisons)
+            yield "\n".join(f"- {_JUDGED[each.agrees]}: {each.what}" for each in run.comparisons)
         if findings := current_findings(store.folder, experiment, run.scale, run.results):
             yield findings
         yield from (table.markdown() for table in run.report.tables)

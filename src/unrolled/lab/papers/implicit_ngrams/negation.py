@@ -39,6 +39,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid, seed_captions
+from unrolled.lab.papers.framework.learned import learned
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
@@ -156,26 +157,32 @@ class Negation(Experiment):
         captions = seed_captions(figures, "boxes", results)
         return Report([_adjectives(results), _table(results)], figures, captions)
 
-    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool | None]:
         """The paper: "not" reverses adjectives in the models that learn it, and not the negative ones in the others."""
-        claims = {}
+        claims: dict[str, bool | None] = {}
         for model, learns in LEARNS.items():
-            if learns is not None and (chosen := _of(results, model)):
-                positive, negative = (
-                    fmean(median(each["scores"][f"not {sign}"]) for each in chosen) for sign in ("positive", "negative")
-                )
+            if learns is not None and (trained := _of(results, model)):
+                chosen = learned(trained, classes=2)
                 if learns:
-                    claims[f'{model}: most positive adjectives are negative after "not"'] = positive < 0
+                    below = _median(chosen, "not positive") < 0 if chosen else None
+                    claims[f'{model}: most positive adjectives are negative after "not"'] = below
                 verb = "are" if learns else "are not"
-                claims[f'{model}: most negative adjectives {verb} positive after "not"'] = (negative > 0) == learns
-        better, worse = (
-            [flipped(each["scores"]["negative"], each["scores"]["not negative"]) for each in _of(results, model)]
-            for model in ("MVMA-ME", "MVMA-E")
-        )
-        if better and worse:
+                claim = f'{model}: most negative adjectives {verb} positive after "not"'
+                claims[claim] = (_median(chosen, "not negative") > 0) == learns if chosen else None
+        both = [_of(results, model) for model in ("MVMA-ME", "MVMA-E")]
+        if all(both):
+            better, worse = (
+                [flipped(each["scores"]["negative"], each["scores"]["not negative"]) for each in learned(mine, 2)]
+                for mine in both
+            )
             claim = 'MVMA-ME: more negative adjectives have the other sign after "not" than in MVMA-E'
-            claims[claim] = fmean(better) > fmean(worse)
+            claims[claim] = fmean(better) > fmean(worse) if better and worse else None
         return claims
+
+
+def _median(results: Sequence[Result], group: str) -> float:
+    """Average the median score of a group over trainings."""
+    return fmean(median(each["scores"][group]) for each in results)
 
 
 def _printed(adjectives: PolarAdjectives) -> list[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from math import nan
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +37,7 @@ from unrolled.lab.papers.framework.experiment import (
     where,
 )
 from unrolled.lab.papers.framework.figure_style import grid, seed_captions
+from unrolled.lab.papers.framework.learned import learned
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics
 from unrolled.lab.tasks.classify import Classify
@@ -114,16 +116,15 @@ class Bidirectional(Experiment):
         }
         return Report(tables, drawn, seed_captions(drawn, "scores", results))
 
-    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool | None]:
         """The caption: the signs of four scores, which the paper finds with the approximation."""
-        return {
-            f"{encoder.upper()}, {text}: {sign}": fmean(_score(each, "activation", claim) for each in chosen) * claim[3]
-            > 0
-            for encoder in _ENCODERS
-            if (chosen := where(results, encoder=encoder))
-            for claim in CLAIMS
-            for text, sign in (_read_and_sign(claim),)
-        }
+        claims: dict[str, bool | None] = {}
+        for encoder, claim in product(_ENCODERS, CLAIMS):
+            if trained := where(results, encoder=encoder):
+                scores = [_score(each, "activation", claim) for each in learned(trained, classes=2)]
+                text, sign = _read_and_sign(claim)
+                claims[f"{encoder.upper()}, {text}: {sign}"] = fmean(scores) * claim[3] > 0 if scores else None
+        return claims
 
 
 @torch.no_grad()

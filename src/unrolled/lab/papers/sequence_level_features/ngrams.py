@@ -27,6 +27,7 @@ from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid, seed_captions
+from unrolled.lab.papers.framework.learned import learned
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
@@ -114,10 +115,11 @@ class NgramScores(Experiment):
         captions = seed_captions(drawn, "boxes", results)
         return Report([Table(title, columns, rows)], drawn, captions)
 
-    def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
+    def claims(self, results: Sequence[Result]) -> Mapping[str, bool | None]:
         """The paper, of a GRU's approximation: words and bigrams tell the label better than three or four words."""
-        claims = {}
-        for title, mine in _by_network(where(results, encoder=_IN_PAPER)):
+        claims: dict[str, bool | None] = {}
+        for title, trained in _by_network(where(results, encoder=_IN_PAPER)):
+            mine = learned(trained, classes=2)
             right = {
                 order: fmean(map(_correct_signs, found))
                 for order in _ORDERS
@@ -125,8 +127,10 @@ class NgramScores(Experiment):
             }
             longer = [right[order] for order in (3, 4) if order in right]
             for order, name in ((1, "single words"), (2, "bigrams")):
-                if order in right and longer:
-                    told = f"{title}: {name} have the right sign at least as often as n-grams of three or four words"
+                told = f"{title}: {name} have the right sign at least as often as n-grams of three or four words"
+                if not mine:
+                    claims[told] = None
+                elif order in right and longer:
                     claims[told] = right[order] >= max(longer)
         return claims
 
