@@ -31,8 +31,8 @@ for device in (torch.cuda, torch.xpu, torch.mtia):
 os.fsync = os.fstat
 
 # fixtures: the command line in the test's own process, and a network that it trained on made-up reviews;
-# and the marker quick_diagonal
-pytest_plugins = ["command_line", "quick_diagonals", "toy_reviews"]
+# and the markers quick_diagonal and slow_diagonal
+pytest_plugins = ["command_line", "diagonals", "toy_reviews"]
 
 
 def seed(name):

@@ -51,6 +51,7 @@ def dirty_batch(batch_first):
     return given, pack_padded_sequence(given, torch.tensor(LENGTHS), batch_first, enforce_sorted=False)
 
 
+@pytest.mark.slow_diagonal(2)
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CELLS.names())
 def test_exact_over_the_grid(name, others):

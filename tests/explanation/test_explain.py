@@ -39,6 +39,7 @@ def closes(explanation):
     return abs(led["ngrams"] + led["initial"] + led["bias"] + led["remainder"] - led["logit"])
 
 
+@pytest.mark.slow_diagonal(2)
 @pytest.mark.quick_diagonal(5)  # quick: every network, every pooling
 @pytest.mark.parametrize(
     ("dtype", "bound"),

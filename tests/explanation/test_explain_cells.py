@@ -48,6 +48,7 @@ def shapes(name):
     return [(1, False), (1, True)] if name in ("dyck", "memorising") else [(1, False), (2, False), (2, True)]
 
 
+@pytest.mark.slow_diagonal(3)
 @pytest.mark.quick_diagonal(2)  # quick: every cell, packed or with lengths
 @pytest.mark.parametrize("every_shape", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", ["packed", "lengths"])

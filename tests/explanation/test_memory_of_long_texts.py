@@ -95,6 +95,7 @@ def test_a_text_of_3_000_tokens_takes_no_square_of_numbers(tmp_path, measured):
 
 
 @pytest.mark.slow
+@pytest.mark.slow_diagonal(2)
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 def test_a_text_of_20_000_tokens_takes_less_than_a_gigabyte_with_torch(tmp_path, measured, kind, layers):

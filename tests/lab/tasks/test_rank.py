@@ -87,7 +87,11 @@ def judged(task: Rank, model, questions, size=8):
 
 @pytest.mark.parametrize(
     "switches",
-    [{}, {"overlap": False}, pytest.param({"encoder": "mlstm", "pooling": "last"}, marks=pytest.mark.slow)],
+    [
+        {},
+        pytest.param({"overlap": False}, marks=pytest.mark.slow),
+        pytest.param({"encoder": "mlstm", "pooling": "last"}, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_a_rule_about_words_is_learned_and_without_training_it_is_not(corpus, switches):

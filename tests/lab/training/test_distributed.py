@@ -90,6 +90,7 @@ def weights(*where):
     return torch.tensor(said(*where)["weights"], dtype=torch.float64)
 
 
+@pytest.mark.slow
 def test_two_processes_end_where_one_does(alone, together):
     check_same_end(alone, together, "streams")
 
@@ -111,6 +112,7 @@ def check_same_end(alone, together, name):
     assert json.loads((together / f"{name}-plain" / "config.json").read_text())["processes"] == 2
 
 
+@pytest.mark.slow
 def test_each_process_has_dropout_of_its_own(together):
     assert torch.equal(*(weights(together, "streams", "dropout", rank) for rank in range(2)))
     assert not torch.allclose(weights(together, "streams", "dropout", 0), weights(together, "streams", "plain", 0))
@@ -118,6 +120,7 @@ def test_each_process_has_dropout_of_its_own(together):
     assert not torch.equal(tensors["rank.0.generator.torch"], tensors["rank.1.generator.torch"])
 
 
+@pytest.mark.slow
 def test_sigterm_to_one_of_them_stops_all_and_all_go_on(together):
     for rank in range(2):
         stopped = said(together, "streams", "stopped", rank)
@@ -129,6 +132,7 @@ def test_sigterm_to_one_of_them_stops_all_and_all_go_on(together):
     assert logs[0] == logs[1]
 
 
+@pytest.mark.slow
 def test_what_diverges_diverges_for_all(together):
     first, second = (said(together, "texts", "diverges", rank) for rank in range(2))
     assert first["code"] == second["code"] == 70

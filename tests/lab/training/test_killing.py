@@ -36,8 +36,11 @@ MOMENTS = [
 ]
 
 
+pytestmark = pytest.mark.slow
+
+
 # The full extent takes minutes; CI kills at a tenth of the campaign's moments, which are drawn from the same calls.
-@pytest.fixture(scope="module", params=["quick", pytest.param("full", marks=[pytest.mark.slow, pytest.mark.fuzz])])
+@pytest.fixture(scope="module", params=["quick", pytest.param("full", marks=pytest.mark.fuzz)])
 def report(request, tmp_path_factory):
     place = tmp_path_factory.mktemp("killed")
     found = subprocess.run(

@@ -59,7 +59,7 @@ def test_a_layout_of_whole_networks_and_encoders():
         assert torch.isfinite(encoder(torch.randn(2, 5, 3))[0]).all()
 
 
-@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("kind", [nn.GRU, *(pytest.param(each, marks=pytest.mark.slow) for each in (nn.RNN, nn.LSTM))])
 def test_torch_networks_compute_with_normalised_weights(kind):
     torch.manual_seed(0)
     network = kind(3, 6, num_layers=2, bidirectional=True).double()
