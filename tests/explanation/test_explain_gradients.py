@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.distributions import Bernoulli, Categorical, Independent, Normal
 
 import unrolled
 from toy_models import B, D, E, Model, T, V
@@ -201,6 +202,15 @@ WRAPPED = {
     "lambda out: out['a']['b'][:, -1, 0]": (
         lambda logits: {"a": {"b": logits[:, None].expand(-1, 4, -1)}},
         lambda out: out["a"]["b"][:, -1, 0],
+    ),
+    "lambda out: out.logits[:, 0]": (lambda logits: Categorical(logits=logits), lambda out: out.logits[:, 0]),
+    "lambda out: out[0].logits[:, 0]": (
+        lambda logits: (Bernoulli(probs=logits.sigmoid()), logits[:, 0]),
+        lambda out: out[0].logits[:, 0],
+    ),
+    "lambda out: out.base_dist.loc[:, 0]": (
+        lambda logits: Independent(Normal(logits, 1.0), 1),
+        lambda out: out.base_dist.loc[:, 0],
     ),
 }
 

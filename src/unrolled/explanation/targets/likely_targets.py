@@ -8,6 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from torch import Tensor
+from torch.distributions import Distribution
 
 __all__ = ["example_target", "has_classes", "likely_targets"]
 
@@ -77,9 +78,17 @@ def _tensors(output: Any) -> Iterator[tuple[str, Pick, Tensor]]:
         parts = [(f"[{key!r}]", itemgetter(key), each) for key, each in output.items()]
     elif isinstance(output, tuple | list):
         parts = [(f"[{place}]", itemgetter(place), each) for place, each in enumerate(output)]
-    elif dataclasses.is_dataclass(output):
-        names = [each.name for each in dataclasses.fields(output)]
-        parts = [(f".{name}", attrgetter(name), getattr(output, name)) for name in names]
+    else:
+        parts = [(f".{name}", attrgetter(name), getattr(output, name)) for name in _attributes(output)]
     for code, step, part in parts:
         for deeper, pick, tensor in _tensors(part):
             yield code + deeper, _then(step, pick), tensor
+
+
+def _attributes(output: Any) -> list[str]:
+    """Name what a dataclass or a distribution holds; of a distribution the logits, which it may compute, first."""
+    if dataclasses.is_dataclass(output):
+        return [each.name for each in dataclasses.fields(output)]
+    if isinstance(output, Distribution):
+        return [each for each in ("logits", *vars(output)) if not each.startswith("_") and hasattr(output, each)]
+    return []
