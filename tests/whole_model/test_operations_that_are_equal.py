@@ -14,6 +14,8 @@ from equal_accounts import A, Read, assert_equal, everything
 from unrolled.errors import UnsupportedOperationError
 from whole_model_zoo import WORDS, D, E, ids
 
+COARSE = float(torch.tensor(0.7))  # rounded to float32
+
 
 def middle(model, h):
     return torch.tanh(model.middle(h))
@@ -224,6 +226,10 @@ EQUAL = {
     "linalg.cross": (
         lambda model, h: torch.linalg.cross(h[:, :3], model.middle(h)[:, :3]),
         lambda model, h: torch.cross(h[:, :3], model.middle(h)[:, :3], dim=-1),
+    ),
+    "numbers of a coarser type beside value": (
+        lambda _, h: torch.cat([torch.where(h > 0, h, torch.tensor(0.7)), torch.full((len(h), 1), 0.7)], 1),
+        lambda _, h: torch.cat([torch.where(h > 0, h, COARSE), torch.full((len(h), 1), COARSE, dtype=h.dtype)], 1),
     ),
     "pairwise_distance": (
         lambda model, h: torch.nn.functional.pairwise_distance(h, model.middle(h), keepdim=True).expand_as(h),

@@ -32,10 +32,12 @@ def with_rows(call: HeldCall, values: Any, like: Tensor) -> Any:
 
 
 def _numbers(call: HeldCall, values: Tensor, like: Tensor) -> Tensor:
-    """Return integers or masks as the numbers that they are among value."""
-    if values.is_floating_point() or values.is_complex():
+    """Return integers or masks as the numbers that they are among value, and numbers in its type if that is finer."""
+    own, real = values.dtype, like.dtype.to_real()
+    dtype = torch.promote_types(own, real) if own.is_floating_point or own.is_complex else like.dtype
+    if dtype == own:
         return values
-    numbers = values.to(like.dtype)
+    numbers = values.to(dtype)  # the gradient of a row has its type
     call.rows.mark(numbers, *call.rows.origin(values))
     return numbers
 
@@ -108,7 +110,7 @@ def diff(call: HeldCall) -> Tensor:
 def pad_sequence(call: HeldCall) -> Tensor:
     """Pad several sequences to one length; a padding value other than zero is a constant."""
     sequences, batch_first, padding, side = call.bind("sequences", "batch_first", "padding_value", "padding_side")
-    like = next(each for each in sequences if carries(each))
+    like = next(each for each in sequences if carries(each) or each.is_floating_point())  # the first has torch's type
     end = () if side is None else (side,)  # torch 2.4 takes no side
 
     def padded(parts: Sequence[Tensor], number: float) -> Tensor:
