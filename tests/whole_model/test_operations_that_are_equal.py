@@ -231,6 +231,18 @@ EQUAL = {
         lambda _, h: torch.cat([torch.where(h > 0, h, torch.tensor(0.7)), torch.full((len(h), 1), 0.7)], 1),
         lambda _, h: torch.cat([torch.where(h > 0, h, COARSE), torch.full((len(h), 1), COARSE, dtype=h.dtype)], 1),
     ),
+    "hypot": (
+        lambda model, h: torch.hypot(h, model.middle(h)),
+        lambda model, h: (h * h + model.middle(h).square()).sqrt(),
+    ),
+    "hypot of shapes that differ, beside a number that is held": (
+        lambda _, h: torch.hypot(h, other=torch.full((1, 1), 0.7).double()) + torch.hypot(h[:, :1], h),
+        lambda _, h: (h.square() + COARSE**2).sqrt() + (h[:, :1].square() + h.square()).sqrt(),
+    ),
+    "dist": (
+        lambda model, h: h * 0 + torch.dist(h, model.middle(h)) + torch.dist(h, model.middle(h), p=3),
+        lambda model, h: h * 0 + (h - model.middle(h)).norm() + (h - model.middle(h)).abs().pow(3).sum() ** (1 / 3),
+    ),
     "pairwise_distance": (
         lambda model, h: torch.nn.functional.pairwise_distance(h, model.middle(h), keepdim=True).expand_as(h),
         lambda model, h: (h - model.middle(h) + 1e-6).square().sum(1, keepdim=True).sqrt().expand_as(h),

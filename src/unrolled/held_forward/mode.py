@@ -83,10 +83,11 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
     Example:
         >>> from unrolled.held_forward import rule
-        >>> @rule("hypot")  # (x · x + y · y) / hypot(x, y), of which one x, one y and the divisor are held
-        ... def hypot(call):
-        ...     x, y = call.args
-        ...     return (x * x.detach() + y * y.detach()) / torch.hypot(x.detach(), y.detach())
+        >>> @rule("det")  # det(X) = Σ X ⊙ ∂det/∂X / n, of which the derivative is held: it is homogeneous of degree n
+        ... def det(call):
+        ...     (x,) = call.args
+        ...     of_x = torch.func.grad(lambda each: torch.linalg.det(each).sum())(x.detach())
+        ...     return (x * of_x).sum(dim=(-2, -1)) / x.shape[-1]
     """
     return registers(RULES)(*names)
 

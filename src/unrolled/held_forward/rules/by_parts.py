@@ -100,6 +100,22 @@ def convolution_over_time(call: Call) -> Tensor:
         return torch.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 
 
+@_by_parts("hypot")
+def hypot(call: Call) -> Tensor:
+    """The norm of pairs of numbers."""
+    a, b = call.bind("input", "other")
+    with call.mode:
+        return torch.linalg.vector_norm(torch.stack(torch.broadcast_tensors(a, b)), dim=0)
+
+
+@_by_parts("dist")
+def distance(call: Call) -> Tensor:
+    """The norm of a difference."""
+    a, b, p = call.bind("input", "other", "p")
+    with call.mode:
+        return torch.linalg.vector_norm(a - b, 2.0 if p is None else p)
+
+
 @_by_parts("pairwise_distance")
 def pairwise_distance(call: Call) -> Tensor:
     """The norm of a difference, to which torch adds a small number."""

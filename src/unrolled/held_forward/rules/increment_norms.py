@@ -33,14 +33,6 @@ def norm(call: IncrementCall) -> Tensor:
         return x.abs().pow(order).sum(dims, keepdim=keep).pow(1 / order)
 
 
-@increment_rule("hypot")
-def hypot(call: IncrementCall) -> Tensor:
-    """Compute √(a² + b²)."""
-    a, b = call.args
-    with call.mode:
-        return torch.sqrt(a * a + b * b)
-
-
 @increment_rule("polar")
 def polar(call: IncrementCall) -> Tensor:
     """Compute r cos θ + i r sin θ."""
