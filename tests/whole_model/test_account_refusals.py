@@ -277,6 +277,16 @@ def test_words_whose_number_does_not_fit_are_refused():
             unrolled.account(model, tokens, tokens=words)
 
 
+def test_padding_between_words_needs_no_word():
+    texts = torch.tensor([[4, 0, 6, 5, 0], [7, 8, 0, 0, 9]])
+    named = (("a", "‹pad›", "b", "c", "‹pad›"), ("d", "e", "‹pad›", "‹pad›", "f"))
+    assert unrolled.account(Classifier(), texts, target=1, tokens=[list("abc"), list("def")]).words == named
+    pair = unrolled.account(Siamese(), texts[:1], texts[1:], target=0, tokens=list("abcdef"))
+    assert pair.words == (named[0] + named[1],)
+    with pytest.raises(ShapeError, match="2 tokens for a text of 5"):
+        unrolled.account(Classifier(), texts, target=1, tokens=[list("abc"), list("de")])
+
+
 def test_words_of_one_of_two_texts_are_refused_by_the_sizes_of_both():
     model, texts = Siamese(), (torch.tensor([[4, 5, 6]]), torch.tensor([[7, 8]]))
     with pytest.raises(ShapeError, match=r"3 tokens for a text of 5 \(3 of argument 0, then 2 of argument 1\); exp"):

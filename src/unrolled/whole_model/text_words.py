@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError
-from unrolled.explanation.tokens.token_names import Tokens, padded_words, word_rows
+from unrolled.explanation.tokens.token_names import Tokens, padded_words, word_rows, words_around_padding
 from unrolled.whole_model.contributions import Contributions
 from unrolled.whole_model.example_axis import rows_by_example
 
@@ -28,6 +28,7 @@ def words_of_texts(
     given = {".".join(map(str, place)): each for place, each in leaves(arguments)}  # as 0.ids
     texts: dict[str, list[list[str]]] = {}
     free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
+    padding: list[set[int]] = [set() for _ in range(batch)]
     count = 0
     for name, part in means.texts.items():
         ids, axis = given.get(name), means.axes[name]
@@ -41,18 +42,21 @@ def words_of_texts(
         texts[name] = [list(map(str, row)) for row in rows]
         if tokens is not None:
             for text, values in zip(order[name], parts.tolist(), strict=True):
-                free[text].update(count + k for k, value in enumerate(values) if not value or rows[text][k] == 0)
+                padding[text].update(count + k for k, number in enumerate(rows[text]) if number == 0)
+                free[text].update(padding[text], (count + k for k, value in enumerate(values) if not value))
         count += parts.shape[1]
     if tokens is not None:
-        _rename(texts, word_rows(tokens, batch), free)
+        _rename(texts, word_rows(tokens, batch), free, padding)
     return tuple(tuple(word for name in texts for word in texts[name][order[name][place]]) for place in range(batch))
 
 
-def _rename(texts: dict[str, list[list[str]]], words: list[list[str]], free: Sequence[set[int]]) -> None:
+def _rename(
+    texts: dict[str, list[list[str]]], words: list[list[str]], free: Sequence[set[int]], padding: Sequence[set[int]]
+) -> None:
     """Give the tokens of each text its words, which go through all arguments."""
     for place, row in enumerate(words):
         count = sum(len(rows[place]) for rows in texts.values())
-        padded = padded_words(row, count, free[place])
+        padded = padded_words(row, count, free[place]) or words_around_padding(row, count, padding[place])
         if padded is None:
             parts = [f"{len(rows[place])} of argument {name}" for name, rows in texts.items()]
             joined = f" ({', then '.join(parts)})" if len(parts) > 1 else ""

@@ -19,6 +19,7 @@ from unrolled.explanation.tokens.token_names import (
     padded_words,
     without_padding,
     word_rows,
+    words_around_padding,
     words_by_step,
 )
 from unrolled.explanation.tokens.traces import Trace, Traces, steps_of_argument
@@ -193,11 +194,15 @@ def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[di
     shape, given = trace.given.shape, trace.given.reshape(-1).tolist()
     flat = torch.arange(trace.given.numel(), device="cpu").view(shape)
     parts = [part for axis in range(len(shape)) for part in flat.movedim(axis, -1).reshape(-1, shape[axis]).tolist()]
-    found, wanted = [], set(read)
+    found, inside, wanted = [], [], set(read)
     for part in parts:
         if wanted <= set(part):
             free = {k for k, place in enumerate(part) if place not in wanted or given[place] == trace.padding}
             padded = padded_words(list(words), len(part), free)
             if padded is not None:
                 found.append(dict(zip(part, padded, strict=True)))
-    return found
+            elif not trace.alone:
+                padding = {k for k, place in enumerate(part) if given[place] == trace.padding}
+                around = words_around_padding(words, len(part), padding)
+                inside += [] if around is None else [dict(zip(part, around, strict=True))]
+    return found or inside

@@ -23,6 +23,7 @@ __all__ = [
     "token_names",
     "without_padding",
     "word_rows",
+    "words_around_padding",
     "words_by_step",
 ]
 
@@ -166,6 +167,14 @@ def padded_words(words: list[str], count: int, free: Collection[int]) -> list[st
     return None
 
 
+def words_around_padding(words: Sequence[str], count: int, padding: Collection[int]) -> list[str] | None:
+    """Give each of ``count`` tokens but padding its word, wherever padding stands; None if they are not so many."""
+    if len(words) + len(padding) != count:
+        return None
+    left = iter(words)
+    return [PADDING if place in padding else next(left) for place in range(count)]
+
+
 def _ids(trace: Trace, row: int) -> tuple[str, ...]:
     """Name the positions of one sequence by ids; those of vectors by their steps, or places among those read."""
     if trace.ids is not None:
@@ -194,6 +203,9 @@ def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tu
         if words is None and trace.alone:  # of arguments that are joined, padding may stand anywhere
             places, words = sorted(read - {-1}), rows[e]
             places = places if len(places) == len(words) else without_padding(places, trace)
+        elif words is None:
+            padding = {k for k, place in enumerate(places) if int(given[place]) == trace.padding}
+            words = words_around_padding(rows[e], len(places), padding)
         if words is None or len(words) != len(places):
             return None
         word = dict(zip(places, words, strict=True))
