@@ -69,6 +69,10 @@ class ClosedRay(Ray[Structured]):
         if isinstance(alpha, float) and alpha == 0.0:
             nothing = h.new_zeros(())
             return Point(start, (nothing if bias is None else bias).expand_as(h), nothing.expand_as(carried))
+        if isinstance(alpha, Tensor):  # of a product with a constant torch's forward mode imports the compiler first
+            nothing = h.new_zeros(())
+            from_hidden = torch.lerp(nothing if bias is None else bias, h, alpha)
+            return Point(torch.lerp(start, x, alpha), from_hidden, torch.lerp(nothing, carried, alpha))
         return Point(
             torch.lerp(start, x, alpha) if self.moves else start,
             alpha * h if bias is None else torch.lerp(bias, h, alpha),
