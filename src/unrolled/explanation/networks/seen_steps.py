@@ -135,10 +135,10 @@ class SeenStep:
 
     def _reads_sequences(self, state: Mapping[Place, Place]) -> bool:
         """Tell whether its first input has the three axes of a batch of sequences, as that of a whole network."""
-        for given, _ in self.calls:
+        for given, results in self.calls:
             for place, each in given.items():
                 if place not in state and each.is_floating_point():
-                    return each.dim() == 3
+                    return each.dim() == 3 and not _has_nodes(each, state, results)
         return False
 
     def _varies(self, places: Iterable[Place]) -> bool:
@@ -148,6 +148,14 @@ class SeenStep:
             if any(not same_tensor(values[0], each) for each in values[1:]):
                 return True
         return False
+
+
+def _has_nodes(read: Tensor, state: Mapping[Place, Place], results: Mapping[Place, Tensor]) -> bool:
+    """Tell whether a step returns a state, and nothing else, for each node of each graph that it reads."""
+    nodes = read.shape[:2]
+    return set(results) == set(state.values()) and all(
+        each.dim() > 2 and each.shape[:2] == nodes for each in results.values()
+    )
 
 
 def _only_counts(calls: Sequence[tuple[Tensor, Tensor]]) -> bool:

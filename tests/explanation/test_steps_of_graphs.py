@@ -1,0 +1,100 @@
+"""A step whose input and state have a row for each node of a graph is found as any other step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from unrolled.errors import UsageError
+
+NODES, READ, KEPT = 3, 2, 4
+SERIES = torch.randn(2, 3, NODES, READ, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+class Diffusion(nn.Module):
+    """The gated unit of a diffusion convolutional recurrent network, whose products go over a graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates, self.candidate = nn.Linear(2 * (READ + KEPT), 2 * KEPT), nn.Linear(2 * (READ + KEPT), KEPT)
+        self.register_buffer("graph", torch.rand(NODES, NODES).softmax(dim=1))
+
+    def over_graph(self, layer: nn.Linear, x: Tensor, h: Tensor) -> Tensor:
+        both = torch.cat([x, h], dim=-1)
+        return layer(torch.cat([both, self.graph @ both], dim=-1))
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor:
+        r, u = torch.sigmoid(self.over_graph(self.gates, x, h)).chunk(2, dim=-1)
+        return u * h + (1 - u) * torch.tanh(self.over_graph(self.candidate, x, r * h))
+
+
+class Flat(Diffusion):
+    """The same with the nodes side by side."""
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor:
+        return super().forward(x.unflatten(1, (NODES, READ)), h.unflatten(1, (NODES, KEPT))).flatten(1)
+
+
+class Traffic(nn.Module):
+    def __init__(self, cell: type[Diffusion]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell, self.head = cell(), nn.Linear(NODES * KEPT, 2)
+        self.double()
+
+    def forward(self, series: Tensor) -> Tensor:
+        flat, h = isinstance(self.cell, Flat), series.new_zeros(len(series), NODES, KEPT)
+        h = h.flatten(1) if flat else h
+        for x in series.unbind(1):
+            h = self.cell(x.flatten(1) if flat else x, h)
+        return self.head(h.flatten(1))
+
+
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+def test_a_step_over_a_graph_has_the_n_grams_of_the_step_over_all_its_nodes(expansion):
+    found, expected = (
+        unrolled.explain_batch(Traffic(cell), SERIES, target=1, expansion=expansion) for cell in (Diffusion, Flat)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert len(one.sequences) == 1
+        torch.testing.assert_close(one.triangle.contribution_band, other.triangle.contribution_band)
+        torch.testing.assert_close(one.triangle.score_band, other.triangle.score_band)
+        assert abs(one.ledger.remainder) < 1e-12
+    alone = unrolled.explain(Traffic(Diffusion), SERIES[1:], target=1, expansion=expansion)
+    torch.testing.assert_close(alone.token_scores, found[1].token_scores)
+    assert not torch.allclose(found[0].token_scores, found[1].token_scores)  # the control
+
+
+class Whole(nn.Module):
+    """A network that reads several steps at once; it may return its state alone."""
+
+    def __init__(self, alone: bool) -> None:
+        super().__init__()
+        self.weight, self.alone = nn.Linear(READ + KEPT, KEPT), alone
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        states = []
+        for each in x.unbind(1):
+            h = torch.tanh(self.weight(torch.cat([each, h], dim=-1)))
+            states.append(h)
+        return h if self.alone else (torch.stack(states, dim=1), h)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_network_that_reads_sequences_is_no_step(alone):
+    class ByParts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn, self.head = Whole(alone), nn.Linear(KEPT, 2)
+
+        def forward(self, series: Tensor) -> Tensor:
+            h = series.new_zeros(len(series), KEPT)
+            for part in series.split(2, dim=1):
+                found = self.rnn(part, h)
+                h = found if isinstance(found, Tensor) else found[1]
+            return self.head(h)
+
+    with pytest.raises(UsageError, match="no recurrent network in ByParts"):
+        unrolled.explain(ByParts().double(), SERIES[:1, :, 0], target=1)
