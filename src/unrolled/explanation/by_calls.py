@@ -59,7 +59,8 @@ def explain_calls(
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
     asked.refuse_several(len(found.logit))
     examples = [_parts(found, titles, b) for b in range(len(found.logit))]
-    traces = trace_calls(model, [line.line for line in found.lines], networks, asked.args, asked.kwargs)
+    lines, readers = [line.line for line in found.lines], [line.examples for line in found.lines]
+    traces = trace_calls(model, lines, readers, networks, asked.args, asked.kwargs)
     words = _words(found, examples, asked.tokens, traces)
     results = []
     for b, parts in enumerate(examples):

@@ -41,7 +41,8 @@ def numbers_of_steps(
     Raises:
         NoNumbersError: If no argument has a number for each step.
     """
-    order, lengths = list(order), inside.sum(dim=0).tolist()
+    order = list(order)
+    read, inside = read[:, order], inside[:, order]  # other sequences may read the same numbers, as windows do
     linear = LinearOutput(total[order], [*(row.leaf for row in rows), *leaves], keeps=True)
     parts = {
         place: _with_categories(linear, rows, place)
@@ -55,7 +56,7 @@ def numbers_of_steps(
     placed, left_out = 0, False
     for number, place in enumerate(used):
         where = None if positions.gradients[number] is None else positions.examples(number)
-        places = None if where is None else _by_position(_filled(where), inside, order)
+        places = None if where is None else _by_position(_filled(where), inside)
         if places is not None:
             placed += 1
             others = parts[place].reshape(-1).clone()
@@ -83,7 +84,7 @@ def numbers_of_steps(
     prefix = bool((inside[1:] <= inside[:-1]).all())
     if len(used) != 1 or not prefix:
         raise (MixedNumbersError(MIXED) if used else NoNumbersError(NOT_BY_STEPS))
-    return numbers_by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, [lengths[row] for row in order])
+    return numbers_by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, inside.sum(dim=0).tolist())
 
 
 def _weighed(read: Tensor, inside: Tensor) -> Tensor:
@@ -101,7 +102,7 @@ def _filled(where: Tensor) -> Tensor:
     return where
 
 
-def _by_position(where: Tensor, inside: Tensor, order: Sequence[int]) -> list[Tensor] | None:
+def _by_position(where: Tensor, inside: Tensor) -> list[Tensor] | None:
     """Return the entries that each position of each example reads, -1 for none; None if they are not equally many."""
     # each of the tensors has the shape (time, features)
     flat, (time, batch) = where.reshape(-1).cpu(), inside.shape
@@ -114,7 +115,7 @@ def _by_position(where: Tensor, inside: Tensor, order: Sequence[int]) -> list[Te
     table = torch.full((time * batch, count), -1, device="cpu")
     table[reads] = entries[flat[entries].argsort(stable=True)].view(-1, count)
     whole = table.view(time, batch, count)
-    return [_continued(whole[inside[:, row].cpu(), row], where.shape) for row in order]
+    return [_continued(whole[inside[:, row].cpu(), row], where.shape) for row in range(batch)]
 
 
 def _continued(index: Tensor, shape: torch.Size) -> Tensor:

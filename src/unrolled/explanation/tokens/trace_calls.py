@@ -94,6 +94,7 @@ def _read(name: str, args: tuple[Any, ...]) -> Tensor:
 def trace_calls(
     model: nn.Module,
     lines: Sequence[Line],
+    examples: Sequence[Tensor],
     networks: FoundNetworks,
     args: tuple[object, ...],
     kwargs: Mapping[str, object],
@@ -103,6 +104,8 @@ def trace_calls(
     Args:
         model: In evaluation mode.
         lines: Of a held run of it.
+        examples: The example that reads each sequence of each line, -1 for none. What nobody reads is not traced: it
+            may read the same vectors, as the windows of a series do.
         networks: Its recurrent networks; the calls of those that are opened are lines.
         args: The model's positional arguments.
         kwargs: Its keyword arguments.
@@ -129,7 +132,10 @@ def trace_calls(
             line.over_steps(line.levels[0], {strand: tracer.reads[strand.call] for strand in line.levels[0]})
             for line in lines
         ]
-    return [_traces(line, each, tracer) for line, each in zip(lines, read, strict=True)]
+        return [
+            _traces(line.inside & (own >= 0).to(line.inside.device), each, tracer)
+            for line, own, each in zip(lines, examples, read, strict=True)
+        ]
 
 
 def _reads_the_same(strand: Strand, reads: Sequence[Tensor]) -> bool:
@@ -137,7 +143,7 @@ def _reads_the_same(strand: Strand, reads: Sequence[Tensor]) -> bool:
     return strand.call < len(reads) and reads[strand.call].shape[:2] == strand.states.shape[:2]
 
 
-def _traces(line: Line, read: Tensor, tracer: _CallTracer) -> Traces:
+def _traces(inside: Tensor, read: Tensor, tracer: _CallTracer) -> Traces:
     """Find the tokens of every argument that the steps of one line read; else the ids that the model made itself."""
-    found = FoundTraces(tracer, read, line.inside)
+    found = FoundTraces(tracer, read, inside)
     return found.of_made_ids() or found.of_arguments()

@@ -1,0 +1,58 @@
+"""Windows that overlap read the same numbers and tokens: an output of one of them is explained by its own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unrolled
+
+SERIES = torch.randn(2, 5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+IDS = torch.tensor([[7, 3, 9, 4, 8], [2, 5, 6, 1, 3]])
+
+
+class Windows(nn.Module):
+    """Gives one number for each window of three steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.head = nn.Embedding(11, 2), nn.GRU(2, 4, batch_first=True), nn.Linear(4, 1)
+        self.double()
+
+    def forward(self, given: Tensor) -> Tensor:
+        steps = given if given.is_floating_point() else self.embed(given)
+        return torch.cat([self.head(self.rnn(each)[1][0]) for each in self.windows(steps)], dim=1)
+
+    def windows(self, steps: Tensor) -> list[Tensor]:
+        return [steps[:, first : first + 3] for first in range(3)]
+
+
+class AtOnce(Windows):
+    def forward(self, given: Tensor) -> Tensor:
+        steps = given if given.is_floating_point() else self.embed(given)
+        windows = steps.unfold(1, 3, 1).transpose(2, 3)
+        return self.head(self.rnn(windows.flatten(0, 1))[1][0]).view(len(given), -1)
+
+
+@pytest.mark.parametrize("target", [0, 1, 2])
+@pytest.mark.parametrize("given", [SERIES, IDS], ids=["numbers", "ids"])
+def test_windows_of_one_call_are_explained_as_those_of_several_calls(given, target):
+    words = [list("abcde"), list("vwxyz")] if given is SERIES else [list(map(str, row)) for row in IDS.tolist()]
+    named = words if given is SERIES else None  # ids name themselves
+    found, expected = (unrolled.explain_batch(kind(), given, target=target, tokens=named) for kind in (AtOnce, Windows))
+    for one, other in zip(found, expected, strict=True):
+        assert one.tokens == other.tokens
+        assert one.notes == other.notes
+        torch.testing.assert_close(one.token_scores, other.token_scores)
+        if given is SERIES:
+            torch.testing.assert_close(one.feature_scores, other.feature_scores)
+            torch.testing.assert_close(one.features.values, other.features.values)
+    assert [list(each.tokens) for each in found] == [row[target : target + 3] for row in words]
+
+
+def test_where_an_example_reads_several_windows_their_steps_are_numbered():
+    found = unrolled.explain(AtOnce(), SERIES[:1], target=lambda out: out.mean(1))  # the control: which step is shared
+    assert [each.tokens for each in found.sequences] == [("x0", "x1", "x2")] * 3
+    assert found.features is None
