@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import unrolled
+from unrolled.errors import UsageError
 
 SERIES = torch.randn(2, 5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 IDS = torch.tensor([[7, 3, 9, 4, 8], [2, 5, 6, 1, 3]])
@@ -52,7 +53,25 @@ def test_windows_of_one_call_are_explained_as_those_of_several_calls(given, targ
     assert [list(each.tokens) for each in found] == [row[target : target + 3] for row in words]
 
 
-def test_where_an_example_reads_several_windows_their_steps_are_numbered():
-    found = unrolled.explain(AtOnce(), SERIES[:1], target=lambda out: out.mean(1))  # the control: which step is shared
+@pytest.mark.parametrize("given", [SERIES, IDS], ids=["numbers", "ids"])
+def test_an_example_that_reads_several_windows_has_the_steps_of_each(given):
+    found, expected = (
+        unrolled.explain_batch(kind(), given, target=lambda out: out.mean(1)) for kind in (AtOnce, Windows)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert [each.tokens for each in one.sequences] == [each.tokens for each in other.sequences]
+        assert len({each.tokens for each in one.sequences}) == 3
+        for mine, theirs in zip(one.sequences, other.sequences, strict=True):
+            torch.testing.assert_close(mine.token_scores, theirs.token_scores)
+    assert found[0].sequences[1].tokens == (("x1", "x2", "x3") if given is SERIES else ("3", "9", "4"))
+    with pytest.raises(UsageError, match="the example reads several sequences of one call"):
+        unrolled.explain(AtOnce(), SERIES[:1], target=lambda out: out.mean(1), features=["a", "b"])
+
+
+def test_windows_of_steps_that_are_mixed_are_numbered():
+    class Mixed(AtOnce):
+        def forward(self, given: Tensor) -> Tensor:
+            return super().forward(given + given.mean(1, keepdim=True))
+
+    found = unrolled.explain(Mixed(), SERIES[:1], target=lambda out: out.mean(1))
     assert [each.tokens for each in found.sequences] == [("x0", "x1", "x2")] * 3
-    assert found.features is None

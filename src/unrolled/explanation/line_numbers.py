@@ -16,6 +16,7 @@ from unrolled.explanation.numbers.no_numbers import (
     BESIDE_TOKENS,
     MIXED,
     NOT_BY_STEPS,
+    SEVERAL,
     MixedNumbersError,
     NoNumbersError,
 )
@@ -68,7 +69,10 @@ def numbers_of_lines(
         readers = own[own >= 0]
         of_line: list[Numbers | None] = [None] * batch
         found.append(of_line)
-        if not len(readers) or len(readers.unique()) < len(readers):  # an example reads two sequences of it
+        if len(readers.unique()) < len(readers):
+            why = why or NoNumbersError(SEVERAL)
+            continue
+        if not len(readers):
             continue
         total = line.first.states.new_zeros(len(own))
         for strand in line.strands:

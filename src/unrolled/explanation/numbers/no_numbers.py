@@ -10,6 +10,7 @@ __all__ = [
     "MIXED",
     "NOT_BY_STEPS",
     "ONLY_INTEGERS",
+    "SEVERAL",
     "MixedNumbersError",
     "NoNumbersError",
     "not_followed",
@@ -22,6 +23,7 @@ ONLY_INTEGERS = (
     "the arguments hold no floating-point numbers; integers and booleans are read as token ids and masks, so pass "
     "numbers as floating-point tensors"
 )
+SEVERAL = "the example reads several sequences of one call; unrolled.account tells what each number contributes"
 MIXED = "numbers of several steps of the arguments enter one step of the network"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-__all__ = ["Trace", "Traces", "read_the_same", "steps_of_argument"]
+__all__ = ["Trace", "Traces", "read_the_same", "steps_of_argument", "traces_of_rows"]
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
 """Numbers by sequence and position: several where one position reads several tokens side by side."""
@@ -41,6 +41,24 @@ class Traces:
     """Whether ids of the arguments were looked up that may name the steps."""
     mixed: bool = False
     """Whether tokens or vectors are read, and none of them by one position alone."""
+
+
+def traces_of_rows(known: Mapping[int, Traces]) -> Traces | None:
+    """Join the traces of sequences, by number, that were not traced together; None unless all are of one argument."""
+    found = []
+    for parts in zip(*(each.found for each in known.values()), strict=False):
+        first = parts[0]
+        if any(each.given is not first.given or (each.ids is None) != (first.ids is None) for each in parts):
+            return None
+        of_row = dict(zip(known, parts, strict=True))
+        numbers = range(len(first.places))
+        places = tuple(of_row[row].places[row] if row in of_row else () for row in numbers)
+        ids = None
+        if first.ids is not None:
+            ids = tuple((of_row[row].ids or ())[row] if row in of_row else () for row in numbers)
+        joins = any(each.joins_others for each in parts)
+        found.append(replace(first, ids=ids, places=places, joins_others=joins, alone=()))
+    return Traces(tuple(found), any(each.looked_up for each in known.values())) if found else None
 
 
 def read_the_same(traces: Sequence[tuple[Traces, int]]) -> bool:
