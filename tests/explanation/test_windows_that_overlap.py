@@ -68,6 +68,24 @@ def test_an_example_that_reads_several_windows_has_the_steps_of_each(given):
         unrolled.explain(AtOnce(), SERIES[:1], target=lambda out: out.mean(1), features=["a", "b"])
 
 
+@pytest.mark.parametrize("given", [SERIES[0], IDS[0]], ids=["numbers", "ids"])
+def test_each_window_may_be_an_example(given):
+    class Examples(AtOnce):
+        def forward(self, given: Tensor) -> Tensor:
+            steps = given if given.is_floating_point() else self.embed(given)
+            return self.head(self.rnn(steps.unfold(0, 3, 1).transpose(1, 2))[1][0])
+
+    found = unrolled.explain_batch(Examples(), given, target=0, tokens=[list("abcde")] * 3)
+    for number, each in enumerate(found):
+        alone = unrolled.explain(Examples(), given[number : number + 3], target=0)
+        assert each.tokens == tuple("abcde"[number : number + 3])
+        torch.testing.assert_close(each.token_scores, alone.token_scores)
+        if given.is_floating_point():
+            torch.testing.assert_close(each.feature_scores, alone.feature_scores)
+            torch.testing.assert_close(each.features.values, given[number : number + 3])
+    assert not torch.allclose(found[0].token_scores, found[1].token_scores)  # the control
+
+
 def test_windows_of_steps_that_are_mixed_are_numbered():
     class Mixed(AtOnce):
         def forward(self, given: Tensor) -> Tensor:

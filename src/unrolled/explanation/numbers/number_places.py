@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -42,30 +43,81 @@ def numbers_of_steps(
         NoNumbersError: If no argument has a number for each step.
     """
     order = list(order)
-    read, inside = read[:, order], inside[:, order]  # other sequences may read the same numbers, as windows do
-    linear = LinearOutput(total[order], [*(row.leaf for row in rows), *leaves], keeps=True)
-    parts = {
-        place: _with_categories(linear, rows, place)
-        for place, row in enumerate(rows)
-        if row.kind == "feature" and linear.gradients[place] is not None
-    }
-    used = [place for place, part in parts.items() if bool(part.any())]
-    positions = LinearOutput(_weighed(read, inside).reshape(-1), [rows[place].leaf for place in used], keeps=True)
-    found: list[list[ArgumentNumbers]] = [[] for _ in order]
-    scattered: set[str] = set()
-    placed, left_out = 0, False
-    for number, place in enumerate(used):
-        where = None if positions.gradients[number] is None else positions.examples(number)
-        places = None if where is None else _by_position(_filled(where), inside)
-        if places is not None:
-            placed += 1
-            others = parts[place].reshape(-1).clone()
-            for own, index in zip(found, places, strict=True):
-                own.append(_part_of(rows[place], parts[place], index))
-                scattered |= {rows[place].name} if _is_scattered(index, rows[place].leaf.shape) else set()
-                others[index[index >= 0]] = 0.0
-            left_out = left_out or bool(others.any())
-    if placed:
+    # other sequences may read the same numbers, as windows do
+    together = _Sequences(rows, leaves, total[order], read[:, order], inside[:, order])
+    found = together.by_step() or together.apart()
+    if found is not None:
+        return found
+    prefix = bool((together.inside[1:] <= together.inside[:-1]).all())
+    if len(together.used) != 1 or not prefix:
+        raise (MixedNumbersError(MIXED) if together.used else NoNumbersError(NOT_BY_STEPS))
+    (place,), lengths = together.used, together.inside.sum(dim=0).tolist()
+    return numbers_by_argument(together.linear, rows[place], together.parts[place], place, together.read, lengths)
+
+
+@dataclass(frozen=True)
+class _Sequences:
+    """What one call, or one line of calls, reads: a sequence for each example."""
+
+    rows: Sequence[Row]
+    leaves: Sequence[Tensor]
+    total: Tensor
+    read: Tensor
+    inside: Tensor
+
+    @cached_property
+    def linear(self) -> LinearOutput:
+        """What they contribute, by the sources of value and the other leaves."""
+        return LinearOutput(self.total, [*(row.leaf for row in self.rows), *self.leaves], keeps=True)
+
+    @cached_property
+    def parts(self) -> dict[int, Tensor]:
+        """What the numbers of each argument contribute, by the place of its row."""
+        return {
+            place: _with_categories(self.linear, self.rows, place)
+            for place, row in enumerate(self.rows)
+            if row.kind == "feature" and self.linear.gradients[place] is not None
+        }
+
+    @cached_property
+    def used(self) -> list[int]:
+        """The arguments whose numbers contribute."""
+        return [place for place, part in self.parts.items() if bool(part.any())]
+
+    def apart(self) -> list[Numbers] | None:
+        """Find the numbers of each sequence by itself, as windows that overlap need it; None if one mixes them."""
+        found: list[Numbers] = []
+        if self.used and len(self.total) > 1:
+            for k in range(len(self.total)):
+                one = slice(k, k + 1)
+                alone = _Sequences(self.rows, self.leaves, self.total[one], self.read[:, one], self.inside[:, one])
+                numbers = alone.by_step()
+                if numbers is None:
+                    return None
+                found += numbers
+        return found or None
+
+    def by_step(self) -> list[Numbers] | None:
+        """Find the numbers that each step reads; None if no argument has them."""
+        rows, linear, inside, used = self.rows, self.linear, self.inside, self.used
+        read = _weighed(self.read, inside).reshape(-1)
+        positions = LinearOutput(read, [rows[place].leaf for place in used], keeps=True)
+        found: list[list[ArgumentNumbers]] = [[] for _ in self.total]
+        scattered: set[str] = set()
+        placed, left_out = 0, False
+        for number, place in enumerate(used):
+            where = None if positions.gradients[number] is None else positions.examples(number)
+            places = None if where is None else _by_position(_filled(where), inside)
+            if places is not None:
+                placed += 1
+                others = self.parts[place].reshape(-1).clone()
+                for own, index in zip(found, places, strict=True):
+                    own.append(_part_of(rows[place], self.parts[place], index))
+                    scattered |= {rows[place].name} if _is_scattered(index, rows[place].leaf.shape) else set()
+                    others[index[index >= 0]] = 0.0
+                left_out = left_out or bool(others.any())
+        if not placed:
+            return None
         whole = placed == len(used) and not left_out and not _reads_integers(rows, linear)
         known = HELD if _holds(rows, linear) else BIASES
         rest_of = known if whole else OTHER_NUMBERS
@@ -81,10 +133,6 @@ def numbers_of_steps(
             )
             for own in found
         ]
-    prefix = bool((inside[1:] <= inside[:-1]).all())
-    if len(used) != 1 or not prefix:
-        raise (MixedNumbersError(MIXED) if used else NoNumbersError(NOT_BY_STEPS))
-    return numbers_by_argument(linear, rows[used[0]], parts[used[0]], used[0], read, inside.sum(dim=0).tolist())
 
 
 def _weighed(read: Tensor, inside: Tensor) -> Tensor:

@@ -26,8 +26,9 @@ from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.tokens.find_traces import FoundTraces
+from unrolled.explanation.tokens.sequences_apart import traces_apart
 from unrolled.explanation.tokens.tracer import Tracer
-from unrolled.explanation.tokens.traces import Traces, traces_of_rows
+from unrolled.explanation.tokens.traces import Traces
 from unrolled.held_forward.operation_names import name_of
 
 __all__ = ["trace_calls"]
@@ -146,20 +147,4 @@ def _reads_the_same(strand: Strand, reads: Sequence[Tensor]) -> bool:
 def _traces(inside: Tensor, read: Tensor, tracer: _CallTracer) -> Traces:
     """Find the tokens of every argument that the steps of one line read; else the ids that the model made itself."""
     found = FoundTraces(tracer, read, inside)
-    traces = found.of_made_ids() or found.of_arguments()
-    rows = inside.any(dim=0).nonzero()[:, 0].tolist()
-    if not traces.mixed or len(rows) < 2:
-        return traces
-    numbers = torch.arange(inside.shape[1], device=inside.device)
-
-    def apart(some: list[int]) -> dict[int, Traces] | None:
-        """Trace some of the sequences together, or by halves that overlap less, as every other window does."""
-        chosen = torch.isin(numbers, torch.tensor(some, device=inside.device))
-        together = FoundTraces(tracer, read, inside & chosen).of_arguments()
-        if not together.mixed:
-            return dict.fromkeys(some, together)
-        halves = [] if len(some) == 1 else [apart(some[::2]), apart(some[1::2])]
-        return {row: each for half in halves if half for row, each in half.items()} if halves and all(halves) else None
-
-    known = apart(rows[:1]) and apart(rows)  # several sequences may read one token; what mixes tokens does so in each
-    return (known and traces_of_rows(known)) or traces
+    return found.of_made_ids() or traces_apart(found.of_arguments(), tracer, read, inside)

@@ -14,6 +14,7 @@ from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.network_cells import Network
 from unrolled.explanation.tokens.find_traces import FoundTraces
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
+from unrolled.explanation.tokens.sequences_apart import traces_apart
 from unrolled.explanation.tokens.tracer import Tracer
 from unrolled.explanation.tokens.traces import Traces
 from unrolled.held_forward.replaced_attributes import replaced_attributes
@@ -37,5 +38,6 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
         return Traces((), False)
     with torch.enable_grad():
         read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
-    found = FoundTraces(tracer, read, layout.inside).of_arguments()
+    together = FoundTraces(tracer, read, layout.inside).of_arguments()
+    found = traces_apart(together, tracer, read, layout.inside)
     return replace(found, found=tuple(each for each in found.found if not each.joins_others))
