@@ -85,17 +85,26 @@ class _Sequences:
         return [place for place, part in self.parts.items() if bool(part.any())]
 
     def apart(self) -> list[Numbers] | None:
-        """Find the numbers of each sequence by itself, as windows that overlap need it; None if one mixes them."""
-        found: list[Numbers] = []
-        if self.used and len(self.total) > 1:
-            for k in range(len(self.total)):
-                one = slice(k, k + 1)
-                alone = _Sequences(self.rows, self.leaves, self.total[one], self.read[:, one], self.inside[:, one])
-                numbers = alone.by_step()
-                if numbers is None:
-                    return None
-                found += numbers
-        return found or None
+        """Find the numbers of fewer sequences together, as windows that overlap need it; None if one mixes them."""
+        every = list(range(len(self.total)))
+        if not self.used or len(every) < 2 or self._of(every[:1]).by_step() is None:
+            return None
+        known = self._halved(every)
+        return [known[number] for number in every] if known else None
+
+    def _of(self, some: list[int]) -> _Sequences:
+        return _Sequences(self.rows, self.leaves, self.total[some], self.read[:, some], self.inside[:, some])
+
+    def _halved(self, some: list[int]) -> dict[int, Numbers]:
+        """Find the numbers of both halves of some sequences, in which every other one overlaps less; {} for none."""
+        known: dict[int, Numbers] = {}
+        for half in (some[::2], some[1::2]):
+            found = self._of(half).by_step()
+            own = dict(zip(half, found, strict=True)) if found else self._halved(half) if len(half) > 1 else {}
+            if not own:
+                return {}
+            known |= own
+        return known
 
     def by_step(self) -> list[Numbers] | None:
         """Find the numbers that each step reads; None if no argument has them."""
