@@ -38,6 +38,9 @@ ENDS = {
     "quotient": lambda z: 2.0 / (3.0 + z.square()),
     "power": lambda z: (1 + z.square()) ** -0.5,
     "logsumexp": lambda z: torch.stack([z.logsumexp(1)] * 3, 1),
+    "logaddexp": lambda z: torch.logaddexp(z, z.flip(1)),
+    "logaddexp of a number": lambda z: torch.logaddexp(z, torch.tensor(0.3)),
+    "logcumsumexp": lambda z: torch.logcumsumexp(z, 1),
     "survival": lambda z: (1 - z.sigmoid()).cumprod(1),
     "soft arg max": lambda z: (z.softmax(1) * torch.arange(3.0, dtype=z.dtype)).sum(1, keepdim=True).expand(-1, 3),
 }
@@ -63,6 +66,23 @@ def test_a_softmax_at_the_end_has_the_integrated_gradients_of_its_logits():
     words = model.embed(IDS) @ model.head.weight.T  # what each word adds to each logit
     expected = (words * slopes[:, None]).sum(-1)
     torch.testing.assert_close(unrolled.account(model, IDS, target=1).texts["0"], expected.detach(), atol=1e-9, rtol=0)
+
+
+def sums_of_the_first(z):
+    return torch.stack([z[:, : count + 1].logsumexp(1) for count in range(3)], 1)
+
+
+SUMS = {
+    "logaddexp": (lambda z: torch.logaddexp(z, z.flip(1)), lambda z: torch.stack([z, z.flip(1)]).logsumexp(0)),
+    "logcumsumexp": (lambda z: z.logcumsumexp(1), sums_of_the_first),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_of_exponentials_has_the_account_of_logsumexp(name):
+    found, expected = (unrolled.account(Ends(last), IDS, target=1) for last in SUMS[name])
+    torch.testing.assert_close(found.texts, expected.texts, rtol=1e-12, atol=1e-14)
+    assert not torch.allclose(found.texts["0"], unrolled.account(Ends(SUMS[name][0]), IDS, target=0).texts["0"])
 
 
 def test_softmax_in_the_middle_stays_a_multiplier():

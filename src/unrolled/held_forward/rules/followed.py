@@ -108,6 +108,26 @@ def logsumexp(call: HeldCall) -> Tensor:
     return whole if keep else whole.sum(dim)  # of one entry
 
 
+@followed("logaddexp")
+def logaddexp(call: HeldCall) -> Tensor:
+    """Follow log(exp a + exp b) as the logarithm of a sum of two entries."""
+    parts = call.bind("input", "other")
+    if not any(map(carries, parts)):
+        return call.held()
+    with call.mode:
+        return torch.logsumexp(torch.stack(torch.broadcast_tensors(*parts)), dim=0)
+
+
+@followed("logcumsumexp")
+def logcumsumexp(call: HeldCall) -> Tensor:
+    """Follow logarithms of sums of the first entries."""
+    x, dim = call.bind("input", "dim")
+    if not carries(x):
+        return call.held()
+    with call.mode:
+        return torch.stack([x.narrow(dim, 0, count + 1).logsumexp(dim) for count in range(x.shape[dim])], dim)
+
+
 @followed("cumprod")
 def cumprod(call: HeldCall) -> Tensor:
     """Follow products of the first entries, each as a product is shared."""
