@@ -168,6 +168,20 @@ def test_tokens_are_found_behind_a_join_into_a_buffer():
     assert found.tokens.abs().max() > 1e-3
 
 
+def test_value_that_is_written_into_a_coarser_tensor_is_as_exact_as_that():
+    def read(_, h):
+        z = torch.full((len(h), D + 1), 0.1)
+        z[:, :-1] = h
+        return z.double() * 0.37
+
+    found = unrolled.account(Read(read), ids(3, 4), target=1)
+    assert found.closes
+    assert found.coarsest == torch.float32
+    assert not any("not accounted for" in note for note in found.notes)
+    fine = unrolled.account(Read(lambda _, h: h * 0.37), ids(3, 4), target=1)  # the control
+    assert fine.coarsest == torch.float64
+
+
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 def test_what_autograd_refuses_is_refused_in_one_line():
     def over_value(_, h):

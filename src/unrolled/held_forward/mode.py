@@ -220,8 +220,9 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
         given = operands((*args, *options.values())) if numbers else []
         valued = [each for each in given if carries(each)]
         result = super().run_operation(func, args, options)
-        self.memory.remember(args[0] if result is None and args else result)
-        self.coarsest = with_type_of_value(self.coarsest, result)
+        changed = args[0] if result is None and args else result
+        self.memory.remember(changed)
+        self.coarsest = with_type_of_value(self.coarsest, changed)
         if valued:
             operation = name_of(func)
             numbers.follow(operation, given, valued, result)
