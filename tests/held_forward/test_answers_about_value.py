@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import unrolled
+from unrolled.errors import UnsupportedOperationError
 
 X = torch.tensor([[1.5, -0.5, 2.0], [0.25, 3.0, -1.0]], dtype=torch.float64)
 
@@ -49,6 +50,20 @@ def test_the_form_of_a_number_is_a_constant(form):
     found = unrolled.account(Model(form), X, target=lambda output: output.sum(1), seed=0)
     assert list(found.constants) == ["constants"]
     assert not found.notes
+
+
+def test_the_type_that_numbers_have_together_is_no_value():
+    class Converts(Model):
+        def forward(self, x):
+            return x.to(torch.result_type(x, torch.zeros(1))) * 2 + self.asks(x)
+
+    found, expected = (
+        unrolled.account(kind(torch.tanh), X, target=lambda output: output.sum(1)) for kind in (Converts, Model)
+    )
+    assert found.constants.keys() == expected.constants.keys()
+    torch.testing.assert_close(found.features["0"], expected.features["0"])
+    with pytest.raises(UnsupportedOperationError, match="svdvals has no rule"):  # the control: numbers carry value
+        unrolled.account(Model(lambda x: torch.linalg.svdvals(x)[:1]), X, target=lambda output: output.sum(1))
 
 
 @pytest.mark.parametrize(

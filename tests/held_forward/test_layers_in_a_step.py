@@ -161,6 +161,7 @@ PARTS = {
         lambda z: z.scatter(dim=1, index=torch.tensor([[0, 2]]).expand(len(z), 2), src=z[:, 3:5]),
         lambda z: torch.stack([z[:, 3], z[:, 1], z[:, 4], z[:, 3], z[:, 4], z[:, 5]], 1),
     ),
+    "result_type": (lambda z: z.to(torch.result_type(z, 1)) * z.sigmoid(), lambda z: z * z.sigmoid()),
     "deepcopy": (lambda z: copy.deepcopy(z.sigmoid()) * z, lambda z: z.sigmoid() * z),
     "renorm": (
         lambda z: torch.renorm(z, 2, 0, 0.7),

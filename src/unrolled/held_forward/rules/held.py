@@ -58,7 +58,7 @@ def answer(call: HeldCall) -> Any:
     *OF_NONE,
     *"equal allclose is_nonzero __bool__ __contains__ is_floating_point is_complex is_signed is_conj is_neg size dim "
     "numel stride storage_offset is_contiguous element_size data_ptr ndimension nelement __len__ get_device "
-    "is_same_size dim_order is_pinned is_inference is_set_to __hash__ untyped_storage".split(),
+    "is_same_size result_type dim_order is_pinned is_inference is_set_to __hash__ untyped_storage".split(),
 )
 def question(call: HeldCall) -> Any:
     """Give Python an answer, or what has the form of an operand."""

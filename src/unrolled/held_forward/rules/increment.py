@@ -240,7 +240,7 @@ def expand_as(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    *OF_NONE, *"new_tensor size dim numel __len__ is_floating_point is_complex is_contiguous stride".split()
+    *OF_NONE, *"new_tensor size dim numel __len__ is_floating_point is_complex is_contiguous stride result_type".split()
 )
 def question(call: IncrementCall) -> Any:
     """Answer by the end: what a tensor is does not move."""
