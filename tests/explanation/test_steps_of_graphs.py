@@ -1,4 +1,4 @@
-"""A step whose input and state have a row for each node of a graph is found as any other step."""
+"""A step whose state has a row for each node of a graph, or a column for each place, is found as any other step."""
 
 from __future__ import annotations
 
@@ -65,6 +65,29 @@ def test_a_step_over_a_graph_has_the_n_grams_of_the_step_over_all_its_nodes(expa
     alone = unrolled.explain(Traffic(Diffusion), SERIES[1:], target=1, expansion=expansion)
     torch.testing.assert_close(alone.token_scores, found[1].token_scores)
     assert not torch.allclose(found[0].token_scores, found[1].token_scores)  # the control
+
+
+class OverPlaces(Diffusion):
+    """The same with the features of a node as channels, before the nodes."""
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor:
+        return super().forward(x.mT, h.mT).mT
+
+
+def test_a_step_over_channels_has_the_n_grams_of_the_step_over_nodes():
+    class Channels(Traffic):
+        def forward(self, series: Tensor) -> Tensor:
+            h = series.new_zeros(len(series), KEPT, NODES)
+            for x in series.unbind(1):
+                h = self.cell(x.mT, h)
+            return self.head(h.mT.flatten(1))
+
+    for one, other in zip(
+        unrolled.explain_batch(Channels(OverPlaces), SERIES, target=1),
+        unrolled.explain_batch(Traffic(Diffusion), SERIES, target=1),
+        strict=True,
+    ):
+        torch.testing.assert_close(one.triangle.contribution_band, other.triangle.contribution_band)
 
 
 class Whole(nn.Module):

@@ -138,7 +138,7 @@ class SeenStep:
         for given, results in self.calls:
             for place, each in given.items():
                 if place not in state and each.is_floating_point():
-                    return each.dim() == 3 and not _has_nodes(each, state, results)
+                    return each.dim() == 3 and not _has_places(each, state, results)
         return False
 
     def _varies(self, places: Iterable[Place]) -> bool:
@@ -150,12 +150,14 @@ class SeenStep:
         return False
 
 
-def _has_nodes(read: Tensor, state: Mapping[Place, Place], results: Mapping[Place, Tensor]) -> bool:
-    """Tell whether a step returns a state, and nothing else, for each node of each graph that it reads."""
-    nodes = read.shape[:2]
-    return set(results) == set(state.values()) and all(
-        each.dim() > 2 and each.shape[:2] == nodes for each in results.values()
-    )
+def _has_places(read: Tensor, state: Mapping[Place, Place], results: Mapping[Place, Tensor]) -> bool:
+    """Tell whether a step returns a state, and nothing else, for each node of a graph or each place of channels."""
+
+    def of_places(each: Tensor) -> bool:
+        nodes = each.shape[:2] == read.shape[:2]
+        return each.dim() == 3 and (nodes or (each.shape[::2] == read.shape[::2] and each.shape[1] > 1))
+
+    return set(results) == set(state.values()) and all(map(of_places, results.values()))
 
 
 def _only_counts(calls: Sequence[tuple[Tensor, Tensor]]) -> bool:
