@@ -131,6 +131,14 @@ def test_what_is_neither_texts_nor_numbers_is_refused(examples, message):
         RecurrentClassifier(**SMALL).fit(examples, MOODS)
 
 
+def test_answers_whose_squares_exceed_floating_point_are_refused_and_smaller_ones_are_learned():
+    series, totals = sums(count=8)
+    with pytest.raises(ValueError, match=r"y has numbers up to .*e\+300, whose squares exceed .*: divide them"):
+        RecurrentRegressor(**SMALL).fit(series, totals / abs(totals).max() * 9e300)
+    large, plain = (RecurrentRegressor(**SMALL).fit(series, unit * totals) for unit in (1e150, 1.0))
+    assert large.predict(series) == pytest.approx(1e150 * plain.predict(series), rel=1e-5)
+
+
 def test_no_example_is_refused_as_scikit_learn_does():
     with pytest.raises(ValueError, match="0 sample"):
         RecurrentClassifier(**SMALL).fit([], [])

@@ -80,6 +80,7 @@ def test_a_loss_counts_as_many_times_as_its_weight_says():
         ([-1.0] + [1.0] * 23, "Negative values in sample_weight: the least is -1; expected 0 or more"),
         ([0.0] * 24, "expected a positive|zero"),
         ([np.nan] * 24, "NaN"),
+        ([1e308] * 24, r"sample_weight has numbers up to 1e\+308, whose sum exceeds .*: divide them"),
     ],
 )
 def test_weights_that_are_none_are_refused(weights, message):

@@ -103,7 +103,7 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
 
     Raises:
         UsageError: If there is a date, which numpy would count in nanoseconds, or a word.
-        ValueError: If there is NaN or infinity.
+        ValueError: If there is NaN or infinity, or a number too large to be standardised.
     """
     odd = next((each for each in y.tolist() if isinstance(each, date)), None)
     if y.dtype.kind in "mM" or odd is not None:
@@ -119,6 +119,12 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
         raise UsageError(f"y holds {words[0][:40]!r}; expected numbers: {number_advice(words[0])}") from None
     if not np.isfinite(found).all():
         raise ValueError("Input y contains NaN or infinity; expected finite numbers")
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = found.std()
+    if not np.isfinite(spread):  # every prediction would be NaN
+        raise ValueError(
+            f"y has numbers up to {np.abs(found).max():g}, whose squares exceed floating-point numbers: divide them"
+        )
     return found
 
 

@@ -112,7 +112,13 @@ def weights_of(given: Any, examples: Sequence[Any]) -> Tensor:
             if found.any()
             else "sample_weight is 0 for every example; expected a positive weight for at least one"
         )
-    return torch.as_tensor(found / found.mean(), dtype=torch.get_default_dtype())
+    with np.errstate(over="ignore"):
+        mean = found.mean()
+    if not np.isfinite(mean):  # every weight would be 0
+        raise ValueError(
+            f"sample_weight has numbers up to {found.max():g}, whose sum exceeds floating-point numbers: divide them"
+        )
+    return torch.as_tensor(found / mean, dtype=torch.get_default_dtype())
 
 
 @on_cpu()
