@@ -25,6 +25,7 @@ from unrolled.lab.estimators.inputs import (
     numeric_sequences,
     out_of_torch,
     padded,
+    refuse_other_than_texts,
     with_features,
 )
 from unrolled.lab.estimators.shown_numbers import with_values
@@ -128,10 +129,11 @@ class ExplainsExamples(BaseEstimator):
         check_container(X)
         X = out_of_torch(X)
         text = is_text(X)
-        if text != (self.words_ is not None):
-            given, learned = ("texts", "numbers") if text else ("numbers", "texts")
-            raise UsageError(f"the examples are {given}, but the estimator was fitted on {learned}")
+        if text and self.words_ is None:
+            raise UsageError("the examples are texts, but the estimator was fitted on numbers")
         if self.words_ is not None:
+            if not text:
+                refuse_other_than_texts(X)
             check_strings(X)
             split = [self.words_.split(each) for each in X]
             return [indices for _, indices in split], [words for words, _ in split]

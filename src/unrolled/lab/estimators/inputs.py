@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.data.tables.values import may_have_thousands, number_hint
+from unrolled.lab.data.text_lists import check_strings
 
 __all__ = [
     "Padded",
@@ -28,6 +29,7 @@ __all__ = [
     "numeric_sequences",
     "out_of_torch",
     "padded",
+    "refuse_other_than_texts",
     "with_features",
 ]
 
@@ -88,7 +90,8 @@ def _check_numbers(one: Any, number: int) -> None:
     """Refuse a sequence with dates or names in it; numbers that are written as strings are numbers."""
     _refuse_masked(one, f"sequence {number}")
     try:
-        np.asarray(one, dtype=np.float64)
+        found = np.asarray(one)
+        np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
         rows = one.to_numpy() if hasattr(one, "to_numpy") else one
         odd = next((each for each in np.ravel(np.asarray(rows, dtype=object)) if not _is_number(each)), None)
@@ -98,6 +101,18 @@ def _check_numbers(one: Any, number: int) -> None:
             ) from None
         if isinstance(odd, bytes):
             raise UsageError(f"example {number} holds bytes, {odd[:40]!r}; expected text: decode them first") from None
+        return
+    if found.dtype.kind in "mM":  # numpy makes numbers of them, in the unit that they happen to have
+        raise UsageError(f"sequence {number} holds {str(found.flat[0])!r}; expected numbers: {number_advice(found)}")
+
+
+def refuse_other_than_texts(X: Any) -> None:
+    """Refuse what was given in place of texts, by what it is: rows of a table, lists of words, missing texts."""
+    _check_no_strings(X)
+    objects = not hasattr(X, "dtype") or _holds_objects(X)
+    if objects and all(each is None or isinstance(each, float) for each in X):
+        check_strings(list(X))
+    raise UsageError("the examples are numbers, but the estimator was fitted on texts")
 
 
 def number_advice(odd: object) -> str:
