@@ -17,6 +17,10 @@ __all__ = ["find_surrogate", "read_json_objects", "sample_table"]
 _SAMPLE = 2000
 
 
+class _KeyTwiceError(Exception):
+    """An object has two values under one key: the message shows both."""
+
+
 def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | InvalidRow]:
     """Yield each object of a file of JSON lines with its line's number; InvalidRow for any other line.
 
@@ -25,7 +29,11 @@ def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Inval
     """
     for number, line in numbered_lines(path):
         try:
-            record = json.loads(line)
+            record = json.loads(line, object_pairs_hook=_object)
+        except _KeyTwiceError as twice:
+            error = malformed(path, number, "each key once in an object", str(twice), "leave one of them out")
+            yield InvalidRow(path, number, "with a key twice", error)
+            continue
         except (ValueError, RecursionError):  # also brackets nested thousands deep, or a number of thousands of digits
             record = None
         if isinstance(record, dict):
@@ -36,6 +44,17 @@ def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Inval
             hint = 'one a line, as {"text": "fine", "label": "good"}'
             error = malformed(path, number, "an object in JSON", repr(line), hint)
             yield InvalidRow(path, number, "without one object in JSON", error)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its keys and values; the parser would keep the last value of a key without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for key, value in pairs:
+            if json.dumps(found[key]) != json.dumps(value):  # 1 and true are equal in Python, and two labels
+                first, last = (json.dumps({key: each}, ensure_ascii=False)[1:-1] for each in (value, found[key]))
+                raise _KeyTwiceError(f"{first} and {last}")
+    return found
 
 
 def sample_table(

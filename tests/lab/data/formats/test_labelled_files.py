@@ -202,3 +202,14 @@ def test_files_of_two_formats_or_no_files_are_refused(tmp_path):
 def test_a_file_that_is_not_there_is_a_file_error(tmp_path):
     with pytest.raises(FileError, match=r"mine\.tsv: cannot be read: No such file"):
         read_files(Classification, [tmp_path / "mine.tsv"])
+
+
+def test_a_key_that_is_written_twice_with_one_value_loses_nothing(tmp_path):
+    plain = [f'{{"text": "text {i}", "label": {i % 2}}}' for i in range(12)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*plain, '{"text": "a b", "text": "a b", "label": 1, "meta": {"n": 1, "n": 1}}']))
+    corpus = read_files(Classification, [path])
+    assert sum(len(split) for split in (corpus.train, corpus.dev, corpus.test)) == 13
+    path.write_text("\n".join([*plain, '{"text": "a b", "label": 1, "label": true}']))
+    with pytest.raises(DataError, match="each key once in an object"):
+        read_files(Classification, [path])

@@ -121,6 +121,13 @@ MALFORMED = [
     (Classification, "a.jsonl", JSONL + b'{"text": "cut off", "la\n', AFTER, "an object in JSON, found '{"),
     (Classification, "a.jsonl", JSONL + b"[" * 100_000 + b"\n", AFTER, "an object in JSON, found '[[["),
     (Classification, "a.jsonl", JSONL + b"9" * 5_000 + b"\n", AFTER, "an object in JSON, found '999"),
+    (
+        Classification,
+        "a.jsonl",
+        JSONL + b'{"text": "a", "label": "x", "label": "y"}\n',
+        AFTER,
+        'each key once in an object, found "label": "x" and "label": "y"; leave one',
+    ),
     (Classification, "a.jsonl", JSONL + b'["text", "label"]\n', AFTER, "an object in JSON, found '["),
     (
         Classification,
