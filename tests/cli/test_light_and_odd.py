@@ -180,7 +180,13 @@ def test_help_names_arguments_once_and_breaks_no_sentence(unrolled, monkeypatch,
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [(("--top", -1), "expected greater than or equal to 0"), (("--top", "many"), "expected a valid integer")],
+    [
+        (("--top", -1), "expected greater than or equal to 0"),
+        (("--top", "many"), "expected a valid integer"),
+        (("--top", "1e3"), "expected a valid integer, found '1e3'"),
+        (("--max-order", "-0"), "expected greater than or equal to 1, found '-0'"),
+        (("--max-order", "x" * 90), f"found '{'x' * 40}'"),
+    ],
 )
 def test_a_number_out_of_its_range_is_refused_in_our_words(unrolled, words, expected):
-    unrolled("explain", "runs/x", "a film", *words).assert_refused(2, "'--top'", expected)
+    unrolled("explain", "runs/x", "a film", *words).assert_refused(2, f"'{words[0]}'", expected)

@@ -36,6 +36,7 @@ INTERRUPTED = 130
 """128 + SIGINT: what shells and typer report for Ctrl-C."""
 INTERNAL = 70
 """EX_SOFTWARE: an error of this package."""
+_SHOWN = 40  # characters of a value that is refused
 _OUT_OF_MEMORY = (
     "can't allocate memory",
     "out of memory",
@@ -127,7 +128,7 @@ def _report_error(error: Exception, debug: bool) -> int:
     """Print an error as one line, and return its exit code."""
     if isinstance(error, typer.TyperException):
         # A group without a command has shown its help, which is what was asked for.
-        text = _rephrased(error) or error.format_message().replace("Input should be", "expected")
+        text = _rephrased(error) or _with_what_was_given(error)
         return _report(text, error.exit_code, debug) if text else 0
     if isinstance(error, UnrolledError):
         return _report(str(error), error.exit_code, debug)
@@ -167,6 +168,16 @@ def _rephrased(error: typer.TyperException) -> str:
         usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
         return f"unexpected argument {given}; expected: {usage}"
     return ""
+
+
+def _with_what_was_given(error: typer.TyperException) -> str:
+    """Say what stands where a number is expected, which the check of a number leaves out."""
+    said = error.format_message().replace("Input should be", "expected")
+    mistakes = getattr(error.__cause__, "errors", None)
+    if mistakes is None:
+        return said
+    given = str(mistakes(include_url=False)[0]["input"])
+    return f"{said.partition(', unable to parse')[0]}, found {given[:_SHOWN]!r}"
 
 
 def _before_its_command(name: str, context: Any) -> str:

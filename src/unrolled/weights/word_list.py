@@ -165,6 +165,13 @@ def _indices(found: list[tuple[str, int]], path: Path) -> dict[str, int]:
         twice, count = Counter(word for word, _ in found).most_common(1)[0]
         places = ", ".join(str(index) for word, index in found if word == twice)
         raise DataError(f"{path} has the word {twice!r} {count} times (indices {places}); expected every word once")
-    if min(indices.values()) < 0 or max(indices.values()) >= sys.maxsize or len(set(indices.values())) < len(indices):
-        raise DataError(f"{path}: expected indices that are each used once and not below 0, nor beyond 64 bits")
+    words: dict[int, str] = {}
+    for word, index in indices.items():
+        if index in words or not 0 <= index < sys.maxsize:
+            earlier = f"{_short(words[index])}: {index} and " if index in words else ""
+            raise DataError(
+                f"{path}: expected indices that are each used once and not below 0, nor beyond 64 bits; found "
+                f"{earlier}{_short(word)}: {str(index)[:_SHOWN]}"
+            )
+        words[index] = word
     return indices
