@@ -64,6 +64,10 @@ BOMB = "a: &a [x, x]\n" + "\n".join(
         ("lr: !!float ''\n", "run.yaml:1: expected a plain value, found '', which cannot be read as float"),
         ("lr: !!seq abc\n", "run.yaml:1: expected YAML; expected a sequence node"),
         ("options:\n  a: 1\n  b: [" + "9" * 5000 + "]\n", "run.yaml:3: expected a plain value, found '9{39}…', which"),
+        ("lr: 1.0\nseed: 010\n", "run.yaml:2: found 010, which YAML reads as 8; write 8, or put it in quotes"),
+        ("options: {choices: -0_17}\n", "run.yaml:1: found -0_17, which YAML reads as -15; write -15"),
+        ("epochs: 1:30\n", "run.yaml:1: found 1:30, which YAML reads as 90; write 90"),
+        ("lr: 1:30.5\n", r"run.yaml:1: found 1:30\.5, which YAML reads as 90\.5; write"),
         ("!!int x: 1\n", "run.yaml:1: expected a plain value, found 'x', which cannot be read as int"),
     ],
 )
@@ -71,6 +75,12 @@ def test_what_is_no_settings_file_is_refused_in_one_line(tmp_path, text, message
     with pytest.raises(ConfigError, match=message) as caught:
         read_settings(written(tmp_path, text))
     assert caught.value.exit_code == 78
+
+
+def test_zeros_and_other_forms_of_a_number_are_what_they_look_like(tmp_path):
+    text = "a: 0\nb: 00\nc: 0.10\nd: 1_000\ne: 0x1F\nf: '010'\ng: data:v1\nh: 100\ni: 0.5\nj: '1:30'\nk: -0\nl: 0.017\n"
+    found = read_settings(written(tmp_path, text)).values
+    assert list(found.values()) == [0, 0, 0.1, 1000, 31, "010", "data:v1", 100, 0.5, "1:30", 0, 0.017]
 
 
 def test_an_unknown_key_is_answered_with_its_line_and_the_nearest(tmp_path):

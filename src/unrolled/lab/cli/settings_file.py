@@ -23,6 +23,8 @@ __all__ = ["SettingsFile", "read_settings"]
 _LARGEST = 100_000  # bytes; a settings file has a few hundred, and these take seconds already
 _DEEPEST = 20  # levels; a settings file has two, and what YAML's reader does grows with the square of them
 _SHOWN = 40
+_OTHER_BASE = re.compile(r"[-+]?0[0-9_]*[1-7][0-9_]*|[^:]+(:[^:]+)+")
+"""Numbers that YAML reads in base 8, for a zero in front, or in base 60, for a colon."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +131,11 @@ def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
 
 
 def _check_scalar(path: Path, loader: yaml.SafeLoader, node: yaml.ScalarNode) -> None:
-    """Refuse a scalar that cannot be read as its type."""
+    """Refuse a scalar that cannot be read as its type, or that YAML reads as a number that nobody would."""
     import yaml
 
     try:
-        loader.construct_object(node, deep=True)
+        found = loader.construct_object(node, deep=True)
     except yaml.YAMLError:
         raise
     except Exception:  # invalid dates or numbers of thousands of digits raise all kinds of errors
@@ -141,3 +143,8 @@ def _check_scalar(path: Path, loader: yaml.SafeLoader, node: yaml.ScalarNode) ->
         kind = node.tag.rpartition(":")[2]
         where = f"{path}:{node.start_mark.line + 1}"
         raise ConfigError(f"{where}: expected a plain value, found {shown!r}, which cannot be read as {kind}") from None
+    if isinstance(found, int | float) and _OTHER_BASE.fullmatch(node.value):
+        where = f"{path}:{node.start_mark.line + 1}"
+        raise ConfigError(
+            f"{where}: found {node.value}, which YAML reads as {found}; write {found}, or put it in quotes"
+        )
