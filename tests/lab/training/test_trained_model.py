@@ -55,6 +55,49 @@ def test_predictions_are_those_of_the_model_one_text_at_a_time(classifier):
     assert not run.model.training
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("bad", r"is the string 'bad'; expected a list of {name}: \['bad'\]"),
+        (dict.fromkeys(("bad", "good"), 1), "is a dict; expected a list of {name}, in the order of the texts$"),
+        ({"bad", "good"}, "is a set; expected a list of {name}"),
+        (frozenset({"bad"}), "is a frozenset; expected a list of {name}"),
+        (map(str, ("bad", "good")), r"is a map; .*: list\(\) makes one of it"),
+        (None, "is a NoneType; expected a list of {name}"),
+        (3, "is an int; expected a list of {name}"),
+        (
+            np.array([["bad"], ["good"]]),
+            r"is an ndarray of shape \(2, 1\); expected a list of {name}, such as one column",
+        ),
+        (np.array("bad"), r"is an ndarray of shape \(\); expected a list of {name}"),
+    ],
+)
+def test_what_has_no_text_or_label_in_each_place_is_refused(classifier, given, message):
+    run = unrolled.load(classifier)
+    calls = {
+        "texts": (run.predict, run.predict_proba, run.explain_batch, lambda each: run.score(each, ["negative"] * 2))
+    }
+    calls["labels"] = (lambda each: run.score(["bad", "good"], each),)
+    for name, several in calls.items():
+        for call in several:
+            with pytest.raises(UsageError, match=f"^{name} {message.format(name=name)}"):
+                call(given)
+
+
+def test_a_table_is_not_read_as_the_names_of_its_columns(classifier):
+    pandas = pytest.importorskip("pandas", reason="a table needs the extra [tables]")
+    run = unrolled.load(classifier)
+    table = pandas.DataFrame({"text": TEXTS[:2], "label": ["positive", "negative"]}, index=[7, 7])
+    for call in (run.predict, run.predict_proba, run.explain_batch, lambda each: run.score(each, ["positive"] * 2)):
+        with pytest.raises(UsageError, match=r"texts is a DataFrame of shape \(2, 2\); expected .*such as one column"):
+            call(table)
+    with pytest.raises(UsageError, match=r"labels is a DataFrame of shape \(2, 1\)"):
+        run.score(TEXTS[:2], table[["label"]])
+    for each in (table["text"], table["text"].to_numpy(), tuple(TEXTS[:2]), dict(enumerate(TEXTS[:2])).values()):
+        assert run.predict(each).tolist() == run.predict(TEXTS[:2]).tolist()
+    assert run.score(table["text"], table["label"]) == run.score(TEXTS[:2], ["positive", "negative"])
+
+
 def test_a_text_is_explained_by_its_words_and_labels(classifier):
     run = unrolled.load(classifier)
     for text in TEXTS:

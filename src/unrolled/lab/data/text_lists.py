@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 
-__all__ = ["check_strings", "name_places", "shown_kind"]
+__all__ = ["check_list", "check_strings", "name_places", "shown_kind"]
 
 _NAMED = 20  # texts in one message
+
+
+def check_list(given: object, name: str) -> None:
+    """Refuse what is no list of one thing for each text: a table and a map give their names, a set has no order.
+
+    Args:
+        given: A list, an array, a series, or anything else with a length and an order.
+        name: What it holds: texts, labels.
+
+    Raises:
+        UsageError: It says what was given.
+    """
+    if isinstance(given, str):
+        raise UsageError(f"{name} is the string {given[:40]!r}; expected a list of {name}: [{given[:40]!r}]")
+    shape = getattr(given, "shape", (0,))
+    if len(shape) != 1:
+        raise UsageError(f"{name} is {kind_of(given)} of shape {shape}; expected a list of {name}, such as one column")
+    if isinstance(given, Mapping | set | frozenset) or not (isinstance(given, Iterable) and hasattr(given, "__len__")):
+        way = ": list() makes one of it" if isinstance(given, Iterable) and not hasattr(given, "__len__") else ""
+        raise UsageError(f"{name} is {kind_of(given)}; expected a list of {name}, in the order of the texts{way}")
 
 
 def check_strings(texts: Sequence[object]) -> None:

@@ -15,7 +15,7 @@ from torch import nn
 
 from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.lab.data.batches.base import MAX_TOKENS, EncodedTexts, bounded_plan
-from unrolled.lab.data.text_lists import check_strings, name_places, shown_kind
+from unrolled.lab.data.text_lists import check_list, check_strings, name_places, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.text_tasks import TextTask
@@ -101,6 +101,7 @@ class TrainedModel:
             UnknownNameError: If a label is none of the task's.
             ShapeError: If there are not as many labels as texts.
         """
+        check_list(labels, "labels")
         predicted = self.predict(texts)
         if len(labels) != len(predicted):
             raise ShapeError(
@@ -162,8 +163,7 @@ class TrainedModel:
         """
         from unrolled.explanation.explanations import Explanations
 
-        if isinstance(texts, str):
-            raise UsageError(f"texts is the string {texts[:40]!r}; expected a list of texts: [{texts[:40]!r}]")
+        check_list(texts, "texts")
         return Explanations(tuple(self.explain(text, target, expansion=expansion, **options) for text in texts))
 
     def text_task(self) -> TextTask[Any]:
@@ -178,8 +178,7 @@ class TrainedModel:
     def _outputs(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Run the model on texts; shape (texts, outputs)."""
         task = self.text_task()
-        if isinstance(texts, str):
-            raise UsageError(f"texts is the string {texts[:40]!r}; expected a list of texts: [{texts[:40]!r}]")
+        check_list(texts, "texts")
         check_strings(texts)
         words = [task.tokenise(text) if text.strip() else () for text in texts]
         empty = [place for place, each in enumerate(words) if not each]
