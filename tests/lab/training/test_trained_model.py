@@ -84,6 +84,15 @@ def test_what_has_no_text_or_label_in_each_place_is_refused(classifier, given, m
                 call(given)
 
 
+def test_a_text_that_cannot_be_explained_is_named_by_its_place_before_any_is_explained(classifier, monkeypatch):
+    run = unrolled.load(classifier)
+    monkeypatch.setattr(type(run), "explain", lambda *_, **__: pytest.fail("a text was explained"))
+    with pytest.raises(UsageError, match=r"^texts\[1\], texts\[3\] are without a word; leave out such texts"):
+        run.explain_batch(["bad", "", "good", " \n"])
+    with pytest.raises(UsageError, match=r"^texts\[1\] is None; expected strings"):
+        run.explain_batch(["bad", None])
+
+
 def test_a_table_is_not_read_as_the_names_of_its_columns(classifier):
     pandas = pytest.importorskip("pandas", reason="a table needs the extra [tables]")
     run = unrolled.load(classifier)

@@ -164,6 +164,9 @@ class TrainedModel:
         from unrolled.explanation.explanations import Explanations
 
         check_list(texts, "texts")
+        check_strings(texts)
+        if empty := [place for place, text in enumerate(texts) if not text.strip()]:
+            raise UsageError(f"{name_places(empty)} without a word; leave out such texts")
         return Explanations(tuple(self.explain(text, target, expansion=expansion, **options) for text in texts))
 
     def text_task(self) -> TextTask[Any]:
