@@ -53,6 +53,8 @@ def test_a_decimal_comma_is_told_and_the_advice_works(tmp_path):
         ("1,001.5", "write it without commas, 1001.5"),
         ("0,125", "write it with a point, 0.125"),  # no thousands begin with 0
         ("1,5", "write it with a point, 1.5"),
+        ("\N{MINUS SIGN}1", "write it with a hyphen, -1"),
+        ("\N{MINUS SIGN}1,5 %", "write it without the sign, with a hyphen, with a point, -1.5"),
         ("50%", "write it without the sign, 50"),
         ("$ 50", "write it without the sign, 50"),
         ("1,5 €", "write it without the sign, with a point, 1.5"),

@@ -9,6 +9,7 @@ from statistics import fmean
 
 __all__ = ["is_date", "is_number", "is_value", "may_have_thousands", "mean_words", "number_hint", "share"]
 
+_MINUS = "\N{MINUS SIGN}"
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ].*)?")
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
 
@@ -29,9 +30,11 @@ def is_number(field: str) -> bool:
 
 
 def number_hint(field: str) -> str:
-    """Say how a number with a comma or a sign of a unit is written; empty for a field that is none."""
+    """Say how a number with a comma, a unit or a typographic minus is written; empty for a field that is none."""
     bare = _without_signs(field)
     signs = "" if bare == field.strip() else "without the sign, "
+    if bare.startswith(_MINUS):
+        bare, signs = f"-{bare.removeprefix(_MINUS)}", f"{signs}with a hyphen, "
     plain, point = bare.replace(",", ""), bare.replace(",", ".")
     if _THOUSANDS.fullmatch(bare):
         if plain != bare and bare.count(",") == 1 and "." not in bare:
