@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,8 @@ class LearnedWords:
             )
         check_strings(texts)
         split = tokenizer or tokenise
-        words = Vocabulary.from_texts((split(text) for text in texts), min_count=min_count, lowercase=tokenizer is None)
+        found = [_words_by(split, text) for text in texts]
+        words = Vocabulary.from_texts(found, min_count=min_count, lowercase=tokenizer is None)
         return cls(split, words)
 
     def __len__(self) -> int:
@@ -59,7 +60,7 @@ class LearnedWords:
             indices = [number + 1 for number in numbers]
         else:
             assert self.vocabulary is not None
-            words = tuple(self.splitter(text))
+            words = _words_by(self.splitter, text)
             indices = self.vocabulary.encode(words)
         if not words:
             raise UsageError(f"the text {text[:40]!r} has no words; expected at least one in each")
@@ -68,3 +69,17 @@ class LearnedWords:
     def unknown(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the words that no training text holds; a tokenizer of Hugging Face splits such words itself."""
         return () if self.vocabulary is None else self.vocabulary.unknown(words)
+
+
+def _words_by(splitter: Callable[[str], Any], text: str) -> tuple[str, ...]:
+    """Return the words that a function makes of a text; a string would be read as its letters, a set in any order."""
+    found = splitter(text)
+    expected = f"of the text {text[:40]!r}; expected a list of its words, such as its split()"
+    if isinstance(found, str):
+        raise UsageError(f"tokenizer makes the string {found[:40]!r} {expected}")
+    if isinstance(found, Mapping | set | frozenset) or not isinstance(found, Iterable):
+        raise UsageError(f"tokenizer makes {kind_of(found)} {expected}")
+    words = tuple(found)
+    if odd := [each for each in words if not isinstance(each, str)]:
+        raise UsageError(f"tokenizer makes {kind_of(odd[0])} a word {expected}")
+    return words
