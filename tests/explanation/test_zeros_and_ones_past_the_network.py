@@ -76,6 +76,25 @@ def test_what_a_mask_keeps_of_a_parameter_has_its_name_and_is_not_noted(way, dty
     assert not noted
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_a_mask_in_a_product_does_not_hide_a_held_result(dtype):
+    """What is held depends on the states, so no account of the words past the network says what they contribute."""
+    model = OfWords(None)
+    answers = model.rnn(model.embed(IDS))[0][0] > 0
+
+    def read(model, ids, flags):
+        held = model.rnn(model.embed(ids))[0][0] > 0
+        return flags.double() @ held.double()
+
+    model.read = read
+    found = unrolled.explain(model, IDS, FLAGS.to(dtype), target=1)
+    past = model.head.weight[1] @ (FLAGS.double() @ answers.double())[0]
+    assert found.biases.keys() == {"gt", "head.bias"}
+    assert found.biases["gt"] == pytest.approx(past.item())
+    assert abs(past) > 1e-3
+    assert found.notes == ("the bias contains results that depend on the states and are held: gt",)
+
+
 def test_a_layer_that_reads_zeros_alone_gives_its_bias_under_its_name():
     biases, past, noted = explained(READ["by a layer"], torch.zeros_like(FLAGS))
     assert biases.keys() == {"beside.bias", "head.bias"}

@@ -228,7 +228,8 @@ class Rows:
 
     def inherit_product(self, results: object, sources: Sequence[Tensor]) -> None:
         """As ``inherit``, of a product of matrices: it reads zeros and ones as numbers, not as a mask."""
-        if any(self.origin(each).kind == "answer" for each in sources):
+        kinds = {self.origin(each).kind for each in sources}
+        if "answer" in kinds and kinds <= {"answer", "argument", "bias", "constant"}:
             self.mark(results, *_OF_ARGUMENTS)
         else:
             self.inherit(results, sources)
