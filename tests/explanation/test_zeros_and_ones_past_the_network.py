@@ -11,6 +11,13 @@ import unrolled
 IDS, FLAGS = torch.tensor([[3, 1, 7]]), torch.tensor([[1, 0, 1]])
 
 
+def written(write, width=3):
+    """Return zeros in which something has been written."""
+    zeros = torch.zeros(1, width, dtype=torch.float64)
+    write(zeros)
+    return zeros
+
+
 class OfWords(nn.Module):
     """Reads words by a GRU, and zeros and ones past it."""
 
@@ -41,6 +48,15 @@ READ = {
     "turned around": lambda model, _, flags: model.beside(1.0 - flags.double()),
     "answers about the words": lambda model, ids, _: model.beside((ids > 2).double()),
     "added as they are": lambda model, _, flags: flags[:, :1].double() * 2.0 * torch.ones_like(model.shift),
+    "written into a tensor": lambda model, _, flags: model.beside(written(lambda at: at.__setitem__(0, flags[0]))),
+    "copied into a tensor": lambda model, _, flags: model.beside(written(lambda at: at.copy_(flags))),
+    "written into a view": lambda model, _, flags: model.beside(written(lambda at: at.view(3).copy_(flags[0]))),
+    "ones where they say so": lambda model, _, flags: model.beside(written(lambda at: at.masked_fill_(flags > 0, 1.0))),
+    "multiplied in place": lambda model, _, flags: written(lambda at: at.addmm_(flags.double(), model.own), 4),
+    "a row of as many places": lambda model, _, flags: torch.mv(model.own.T, flags[0].double()),
+    "a product of several matrices": (
+        lambda model, _, flags: torch.linalg.multi_dot([flags.double(), model.own, torch.eye(4).double()])
+    ),
     "by a layer, after they were a mask": (
         lambda model, _, flags: model.shift.sum() * 0.0 + flags[:, :1].double() * 0.0 + model.beside(flags.double())
     ),
@@ -49,6 +65,14 @@ KEPT = {
     "rows of a parameter": (lambda model, _, flags: (flags.double()[..., None] * model.own).sum(1), "own"),
     "a parameter or zero": (lambda model, _, flags: torch.where(flags[:, :1] > 0, model.shift, 0.0), "shift"),
     "rows by a mask of words": (lambda model, ids, _: ((ids > 2).double()[..., None] * model.own).sum(1), "own"),
+    "a parameter that is written into a tensor": (
+        lambda model, _, flags: written(lambda at: at.__setitem__(flags[:, 0] > 0, model.shift), 4),
+        "shift",
+    ),
+    "a parameter that is added in place": (
+        lambda model, _, flags: written(lambda at: at.add_(model.shift).mul_(flags[:, :1]), 4),
+        "shift",
+    ),
     "a mean of rows": (
         lambda model, _, flags: (flags.double()[..., None] * model.own).sum(1) / flags.sum(1, keepdim=True),
         "own",

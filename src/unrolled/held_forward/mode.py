@@ -289,9 +289,11 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
                 return result
             if made is not None and self.vectors.computed.follow(made, operation, args, result):
                 return result
-        if isinstance(result, Tensor | tuple | list) and given and not operation.in_place:
+        inherit = self.rows.inherit_product if operation.name in PRODUCTS_OF_MATRICES else self.rows.inherit
+        if operation.writes and given:
+            inherit([each for each in (given[0], given[0]._base) if each is not None], given)
+        elif isinstance(result, Tensor | tuple | list) and given:
             bias = self.bias_alone.of(operation, args, options, given, result)
-            inherit = self.rows.inherit_product if operation.name in PRODUCTS_OF_MATRICES else self.rows.inherit
             inherit(result, operands_read(operation, given) if bias is None else [bias])
             if bias is not None and isinstance(result, Tensor):
                 return self.rows.constant(result)

@@ -19,7 +19,7 @@ OF_NONE = frozenset(
 """Operations that read no number of their operands."""
 PRODUCTS_OF_MATRICES = frozenset(
     "linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d matmul mm bmm mv einsum "
-    "addmm addmv baddbmm addbmm tensordot dot inner".split()
+    "addmm addmv baddbmm addbmm tensordot dot vdot inner linalg_vecdot linalg_matmul linalg_multi_dot".split()
 )
 """Operations that sum the products of their operands' entries."""
 
