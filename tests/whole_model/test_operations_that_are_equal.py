@@ -231,6 +231,18 @@ EQUAL = {
         lambda _, h: torch.cat([torch.where(h > 0, h, torch.tensor(0.7)), torch.full((len(h), 1), 0.7)], 1),
         lambda _, h: torch.cat([torch.where(h > 0, h, COARSE), torch.full((len(h), 1), COARSE, dtype=h.dtype)], 1),
     ),
+    "complex numbers in place of value": (
+        lambda _, h: torch.where(h > 0, h, torch.tensor(COARSE + 0.2j, dtype=torch.complex128)).real,
+        lambda _, h: torch.where(h > 0, h, COARSE),
+    ),
+    "real numbers in place of complex value": (
+        lambda model, h: torch.where(h > 0, torch.complex(h, model.middle(h)), torch.tensor(0.7)).imag + h,
+        lambda model, h: torch.where(h > 0, model.middle(h), 0.0) + h,
+    ),
+    "real value in place of complex value": (
+        lambda model, h: torch.where(h > 0, torch.complex(h, h), model.middle(h)).real,
+        lambda model, h: torch.where(h > 0, h, model.middle(h)),
+    ),
     "hypot": (
         lambda model, h: torch.hypot(h, model.middle(h)),
         lambda model, h: (h * h + model.middle(h).square()).sqrt(),

@@ -136,7 +136,13 @@ def where(call: HeldCall) -> Tensor:
     """Choose between two operands; the choice is held."""
     condition, a, b = where_operands(call)
     like, held = a if carries(a) else b, condition.detach()
-    result = torch.where(held, with_rows(call, a, like), with_rows(call, b, like))
+    dtype = torch.result_type(a, b)
+
+    def term(each: Any) -> Any:
+        rows = with_rows(call, each, like.to(dtype))
+        return rows.to(dtype) if isinstance(rows, Tensor) else rows  # of a real and a complex one torch has no gradient
+
+    result = torch.where(held, term(a), term(b))
     return call.gates.keep_chosen(result, (a, b), lambda parts: torch.where(held, parts[0], parts[1]))
 
 
