@@ -38,3 +38,13 @@ def test_letters_are_words_where_they_are_asked_for(tokenizer):
     plain = RecurrentClassifier(**SMALL, tokenizer=list).fit(TEXTS, MOODS)
     assert asked.explain("a bad").tokens == ("a", " ", "b", "a", "d")
     assert np.array_equal(asked.predict_proba(TEXTS), plain.predict_proba(TEXTS))
+
+
+def test_a_count_that_no_word_reaches_is_refused():
+    with pytest.raises(UsageError, match="min_count is 17, and no word of the texts occurs so often"):
+        RecurrentClassifier(**SMALL, min_count=17).fit(TEXTS, MOODS)
+    assert RecurrentClassifier(**SMALL, min_count=8).fit(TEXTS, MOODS).words_.vocabulary.words[2:] == (
+        "a",
+        "film",
+        "plot",
+    )

@@ -137,6 +137,15 @@ def test_the_vocabulary_may_be_capped():
     assert words == [("a", "b", "<eos>", "c"), ("a", "b"), ("a", "b")]
 
 
+def test_a_count_that_no_word_reaches_is_refused():
+    """A model of unknown words alone would have a perplexity near that of the ends of lines."""
+    text = stream([["rare", "<eos>"], ["often", "<eos>"], ["often", "<eos>"]])
+    corpus = Words(name="words", train=text, dev=text, test=text)
+    with pytest.raises(DataError, match="no word occurs 3 times in the training text; give more text, or a smaller"):
+        task_for(corpus, min_count=3)
+    assert task_for(corpus, min_count=2).vocabulary.words[2:] == ("<eos>", "often")
+
+
 def test_a_text_of_nothing_is_refused(corpus):
     with pytest.raises(DataError, match="no tokens; expected at least one"):
         task_for(corpus).encode(stream([]))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import check_strings
 from unrolled.lab.data.tokenise import tokenise
-from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.data.vocabulary import UNKNOWN, Vocabulary
 from unrolled.weights.tokenizer import Tokenizer
 
 __all__ = ["LearnedWords"]
@@ -41,6 +41,10 @@ class LearnedWords:
         split = tokenizer or tokenise
         found = [_words_by(split, text) for text in texts]
         words = Vocabulary.from_texts(found, min_count=min_count, lowercase=tokenizer is None)
+        if min_count > 1 and len(words) == UNKNOWN + 1:
+            raise UsageError(
+                f"min_count is {min_count}, and no word of the texts occurs so often: all would be unknown"
+            )
         return cls(split, words)
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field
 
-from unrolled.errors import UsageError
+from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import END_OF_LINE, Language, Stream
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.models.settings import EncoderSettings
@@ -99,12 +99,16 @@ class LanguageTask(Task[Language, "WindowBatch"]):
 
     @classmethod
     def from_corpus(cls, corpus: Language, architecture: LanguageModelSettings) -> Self:
-        """Collect the tokens of the training text, most frequent first."""
+        """Collect the tokens of the training text, most frequent first; DataError if none is frequent enough."""
         from unrolled.lab.data.stream_encoding import build_vocabulary
 
-        return cls(
-            architecture, build_vocabulary(corpus.train, min_count=architecture.min_count, most=architecture.most)
-        )
+        count = architecture.min_count
+        vocabulary = build_vocabulary(corpus.train, min_count=count, most=architecture.most)
+        if count > 1 and not set(vocabulary.words[UNKNOWN + 1 :]) - set(_LINE_ENDS):
+            raise DataError(
+                f"no word occurs {count} times in the training text; give more text, or a smaller --min-count"
+            )
+        return cls(architecture, vocabulary)
 
     def to_record(self) -> Mapping[str, Any]:
         return {"vocabulary": self.vocabulary.to_record()}
