@@ -24,7 +24,7 @@ def sentence(never, loses, begun):
     scores[2][2], scores[3][3] = never, loses
     for end, score in zip((3, 4, 5), begun, strict=True):
         scores[end][2] = score
-    return {"sentences": [{"scores": scores}]}
+    return {"sentences": [{"scores": scores}], "accuracy": 0.8}
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,11 @@ def sentence(never, loses, begun):
 def test_the_triangle_is_compared_with_what_the_paper_says_of_never_and_loses(named, like, unlike):
     assert holds(TriangleOfScores(), lambda _: like, named) == {True}
     assert holds(TriangleOfScores(), lambda _: unlike, named) == {False}
+    assert holds(TriangleOfScores(), lambda _: {**like, "accuracy": 0.55}, named) == {None}
 
 
 def test_networks_that_the_paper_does_not_show_are_not_compared():
-    triangle = {"sentences": [{"scores": [[0.0] * 6 for _ in range(6)]}]}
+    triangle = {"sentences": [{"scores": [[0.0] * 6 for _ in range(6)]}], "accuracy": 0.8}
     assert holds(TriangleOfScores(), lambda _: triangle, "MVMA-G") == {False}
     assert holds(TriangleOfScores(), lambda _: triangle, "GRU") == set()
     assert holds(NgramScores(), scored(9, 5, 4, 5), "GRU") == {True}
@@ -49,11 +50,16 @@ def test_networks_that_the_paper_does_not_show_are_not_compared():
 
 
 def test_one_training_whose_map_does_not_separate_topics_is_enough_to_differ():
-    def maps(last):
-        return lambda settings: {"map": {"neighbours": last if settings["training"]["seed"] == 2 else 0.99}}
+    def maps(last, right=0.9):
+        return lambda settings: {
+            "map": {"neighbours": last if settings["training"]["seed"] == 2 else 0.99},
+            "test_accuracy": right if settings["training"]["seed"] == 2 else 0.9,
+            "topics": ["world", "sports", "business", "science"],
+        }
 
     assert holds(MapOfContexts(), maps(0.6), "neighbours") == {True}
     assert holds(MapOfContexts(), maps(0.3), "neighbours") == {False}
+    assert holds(MapOfContexts(), maps(0.3, right=0.3), "neighbours") == {True}  # it has learned no topic
 
 
 def brackets(wcpa):
@@ -72,16 +78,17 @@ def test_brackets_are_compared_with_every_statement_of_the_paper():
         assert holds(DyckBrackets(), brackets({**AS_PUBLISHED, model: other}), f" {model}, m = 4:") == {False}, wcpa
 
 
-def scored(*right):
+def scored(*right, accuracy=0.8):
     """Ten n-grams of each label for every order; so many of the positive ones have the right sign."""
     by_order = [{"positive": [1.0] * n + [-1.0] * (10 - n), "negative": [-1.0] * 10} for n in right]
-    return lambda _: {"scores": {"activation": by_order}}
+    return lambda _: {"scores": {"activation": by_order}, "test_accuracy": accuracy}
 
 
 @pytest.mark.parametrize(("named", "right"), [("single words", (4, 9, 5, 5)), ("bigrams", (9, 4, 3, 5))])
 def test_words_and_bigrams_are_each_compared_with_the_better_of_longer_ngrams(named, right):
     assert holds(NgramScores(), scored(9, 5, 4, 5), named) == {True}
     assert holds(NgramScores(), scored(*right), named) == {False}
+    assert holds(NgramScores(), scored(*right, accuracy=0.55), named) == {None}
 
 
 def norms(of):
