@@ -124,3 +124,16 @@ def test_a_layer_that_reads_zeros_alone_gives_its_bias_under_its_name():
     assert biases.keys() == {"beside.bias", "head.bias"}
     assert biases["beside.bias"] == past
     assert not noted
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool], ids=str)
+def test_an_account_says_how_each_of_them_has_a_contribution(dtype):
+    """The note of an explanation sends there."""
+    model = OfWords(READ["by a layer"])
+    together, each = (unrolled.account(model, IDS, FLAGS.to(kind), target=1) for kind in (dtype, torch.float64))
+    (note,) = [note for note in together.notes if "masks" in note]
+    assert "pass them as floating-point numbers, and each has its contribution" in note
+    assert not any("results that are held" in note for note in together.notes)
+    assert not any("masks" in note for note in each.notes)
+    weights = model.head.weight[1] @ model.beside.weight
+    torch.testing.assert_close(each.features["1"][0], (weights * FLAGS[0]).detach())

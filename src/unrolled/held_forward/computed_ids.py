@@ -13,7 +13,7 @@ from torch import Tensor
 from unrolled.held_forward.operands_read import operands_read
 from unrolled.held_forward.operation_names import Operation
 from unrolled.held_forward.python_values import FROM_PYTHON, LISTS_TO_PYTHON, TO_NUMPY
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.rows import MASKS, Rows
 from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -60,7 +60,7 @@ class ComputedIds:
         """Let masks have a name where they are added to value."""
         if self.positions.are_masks(ids):
             self.of_masks = True
-            self.rows.mark(ids, "mask", "masks")
+            self.rows.mark(ids, "mask", MASKS)
 
     def add(self, operation: Operation, result: Any) -> None:
         """Remember integers that an operation made of numbers, as rounding them does."""

@@ -29,7 +29,7 @@ from unrolled.held_forward.operation_names import Operation, name_of
 from unrolled.held_forward.other_threads import note_made, refused_from_other_threads, was_made
 from unrolled.held_forward.python_values import TO_PYTHON
 from unrolled.held_forward.replaced_attributes import replaced_attributes
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.rows import MASKS, Rows
 from unrolled.held_forward.tensor_notes import TensorNotes
 from unrolled.held_forward.token_positions import TokenPositions
 
@@ -113,7 +113,7 @@ class MeetsOtherThreads(OperationMode):
         self._ids[result] = masks
         own = next((origin for origin in map(self.rows.origin, ids) if origin.kind in ("held", "computed")), None)
         if masks:
-            self.rows.mark(result, "mask", "masks")
+            self.rows.mark(result, "mask", MASKS)
         elif own is not None:
             self.rows.mark(result, *own)
         else:

@@ -17,7 +17,7 @@ from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.operands import operands
 from unrolled.held_forward.tensor_notes import TensorNotes
 
-__all__ = ["CONSTANTS", "Kind", "Origin", "Row", "Rows"]
+__all__ = ["CONSTANTS", "MASKS", "Kind", "Origin", "Row", "Rows"]
 
 Kind = Literal[
     "token",
@@ -49,6 +49,8 @@ class Origin(NamedTuple):
 
 CONSTANTS = "constants"
 """The name of what no parameter, buffer or row of an argument has contributed."""
+MASKS = "masks"
+"""The name of what zeros and ones of arguments, and answers about tokens, have contributed."""
 _OF_THE_CODE = Origin("constant", CONSTANTS)
 _OF_ARGUMENTS = Origin("argument", CONSTANTS)
 _OF_ANSWERS = Origin("answer", CONSTANTS)

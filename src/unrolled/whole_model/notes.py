@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import torch
 
 from unrolled.explanation.notes import NOTED, above_movement
-from unrolled.held_forward.rows import CONSTANTS
+from unrolled.held_forward.rows import CONSTANTS, MASKS
 from unrolled.whole_model.accounted_output import AccountedOutput
 
 __all__ = ["notes_of"]
@@ -54,8 +54,14 @@ def notes_of(
             "effect"
         )
     held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
-    if large := above_movement(held, result.movement):
-        notes.append(f"results that are held contribute to the output by themselves: {', '.join(large)}")
+    large = above_movement(held, result.movement)
+    if results := [name for name in large if name != MASKS]:
+        notes.append(f"results that are held contribute to the output by themselves: {', '.join(results)}")
+    if MASKS in large:
+        notes.append(
+            f"{MASKS} contribute to the output by themselves: answers about tokens, or arguments of zeros and ones; "
+            "if these are features, pass them as floating-point numbers, and each has its contribution"
+        )
     return tuple(notes)
 
 
