@@ -9,19 +9,11 @@ from scipy.sparse import csr_array
 from sklearn.model_selection import cross_val_score
 from sklearn.multioutput import MultiOutputRegressor
 
+from toy_answers import MOODS, SMALL, TEXTS, sums
 from unrolled.errors import UsageError
 from unrolled.sklearn import RecurrentClassifier, RecurrentRegressor
 
 pd = pytest.importorskip("pandas", reason="series and tables need the extra [tables]")
-
-TEXTS = ["a good film", "a bad film", "a fine plot", "a dull plot"] * 4
-MOODS = ["+", "-", "+", "-"] * 4
-SMALL = {"hidden": 4, "embedding": 4, "epochs": 2, "random_state": 0}
-
-
-def sums(seed=0, count=120):
-    series = np.random.default_rng(seed).normal(size=(count, 6, 2))
-    return series, series[:, :, 0].sum(axis=1)
 
 
 CHOSEN = {"hidden": 8, "epochs": 12, "random_state": 0}

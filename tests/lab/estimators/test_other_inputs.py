@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from toy_answers import MOODS, SMALL, TEXTS, sums
 from unrolled.errors import UsageError
 from unrolled.sklearn import RecurrentClassifier, RecurrentRegressor
 
 pd = pytest.importorskip("pandas", reason="series and tables need the extra [tables]")
-
-TEXTS = ["a good film", "a bad film", "a fine plot", "a dull plot"] * 4
-MOODS = ["+", "-", "+", "-"] * 4
-SMALL = {"hidden": 4, "embedding": 4, "epochs": 2, "random_state": 0}
-
-
-def sums(seed=0, count=120):
-    series = np.random.default_rng(seed).normal(size=(count, 6, 2))
-    return series, series[:, :, 0].sum(axis=1)
 
 
 @pytest.mark.parametrize(
