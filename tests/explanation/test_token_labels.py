@@ -204,35 +204,6 @@ def test_padding_needs_no_word_and_anything_else_does():
         unrolled.explain(marked, right, target=0, tokens=list("abc"))
 
 
-@pytest.mark.parametrize("padding", [None, 1])
-def test_padding_between_words_needs_no_word(padding):
-    number = padding or 0
-    ids = torch.tensor([[5, 6, number, number, 7, number], [8, number, 9, 4, 3, number]])
-    model = Model(lambda m, ids: m.embed(ids), padding_idx=padding)
-    words = [list("abc"), list("defg")]
-    named = [("a", "b", "‹pad›", "‹pad›", "c", "‹pad›"), ("d", "‹pad›", "e", "f", "g", "‹pad›")]
-    assert [each.tokens for each in unrolled.explain_batch(model, ids, target=0, tokens=words)] == named
-    assert unrolled.explain(model, ids[:1], target=0, tokens=words[0]).tokens == named[0]
-    for count in (2, 4):  # the controls
-        with pytest.raises(ShapeError, match=f"{count} tokens for a sequence of 6"):
-            unrolled.explain(model, ids[:1], target=0, tokens=list("abcd")[:count])
-    whole = unrolled.explain(model, ids[:1], target=0, tokens=list("abcde"))  # that at the end alone has none
-    assert whole.tokens == ("a", "b", "c", "d", "e", "‹pad›")
-
-
-def test_padding_between_words_of_several_sequences_needs_no_word():
-    class Pair(Model):
-        def forward(self, one, other):
-            return self.head(self.rnn(self.embed(one))[1][0] - self.rnn(self.embed(other))[1][0])
-
-    one, other = torch.tensor([[5, 0, 7]]), torch.tensor([[8, 9, 0, 3]])
-    given = {"rnn, call 0": list("ab"), "rnn, call 1": list("cde")}
-    found = unrolled.explain(Pair(None), one, other, target=0, tokens=given)
-    assert [each.tokens for each in found.sequences] == [("a", "‹pad›", "b"), ("c", "d", "‹pad›", "e")]
-    with pytest.raises(ShapeError):
-        unrolled.explain(Pair(None), one + 1, other, target=0, tokens=given)
-
-
 def by_length(model, ids, lengths):
     order = lengths.argsort(descending=True)
     packed = pack_padded_sequence(model.embed(ids[order]), lengths[order], batch_first=True)

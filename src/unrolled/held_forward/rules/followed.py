@@ -121,21 +121,22 @@ def logaddexp(call: HeldCall) -> Tensor:
 @followed("logcumsumexp")
 def logcumsumexp(call: HeldCall) -> Tensor:
     """Follow logarithms of sums of the first entries."""
-    x, dim = call.bind("input", "dim")
-    if not carries(x):
-        return call.held()
-    with call.mode:
-        return torch.stack([x.narrow(dim, 0, count + 1).logsumexp(dim) for count in range(x.shape[dim])], dim)
+    return _of_the_first(call, torch.logsumexp)
 
 
 @followed("cumprod")
 def cumprod(call: HeldCall) -> Tensor:
     """Follow products of the first entries, each as a product is shared."""
+    return _of_the_first(call, torch.prod)
+
+
+def _of_the_first(call: HeldCall, joined: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """Follow what one, two and more of the first entries give together."""
     x, dim = call.bind("input", "dim")
     if not carries(x):
         return call.held()
     with call.mode:
-        return torch.stack([x.narrow(dim, 0, count + 1).prod(dim) for count in range(x.shape[dim])], dim)
+        return torch.stack([joined(x.narrow(dim, 0, count + 1), dim) for count in range(x.shape[dim])], dim)
 
 
 def _averaged(

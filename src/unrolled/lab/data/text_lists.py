@@ -13,7 +13,7 @@ _NAMED = 20  # texts in one message
 
 
 def check_list(given: object, name: str) -> None:
-    """Refuse what is no list of one thing for each text: a table and a map give their names, a set has no order.
+    """Refuse anything but a list with one entry for each text. Tables and maps would give names, and sets no order.
 
     Args:
         given: A list, an array, a series, or anything else with a length and an order.
@@ -27,8 +27,9 @@ def check_list(given: object, name: str) -> None:
     shape = getattr(given, "shape", (0,))
     if len(shape) != 1:
         raise UsageError(f"{name} is {kind_of(given)} of shape {shape}; expected a list of {name}, such as one column")
-    if isinstance(given, Mapping | set | frozenset) or not (isinstance(given, Iterable) and hasattr(given, "__len__")):
-        way = ": list() makes one of it" if isinstance(given, Iterable) and not hasattr(given, "__len__") else ""
+    iterable, sized = isinstance(given, Iterable), hasattr(given, "__len__")
+    if isinstance(given, Mapping | set | frozenset) or not (iterable and sized):
+        way = ": list() makes one of it" if iterable and not sized else ""
         raise UsageError(f"{name} is {kind_of(given)}; expected a list of {name}, in the order of the texts{way}")
 
 
