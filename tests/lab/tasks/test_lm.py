@@ -138,7 +138,7 @@ def test_the_vocabulary_may_be_capped():
 
 
 def test_a_count_that_no_word_reaches_is_refused():
-    """A model of unknown words alone would have a perplexity near that of the ends of lines."""
+    """Of unknown words alone a model would have a low perplexity that says nothing."""
     text = stream([["rare", "<eos>"], ["often", "<eos>"], ["often", "<eos>"]])
     corpus = Words(name="words", train=text, dev=text, test=text)
     with pytest.raises(DataError, match="no word occurs 3 times in the training text; give more text, or a smaller"):
