@@ -167,8 +167,8 @@ def test_a_class_of_torchscript_is_refused_with_advice_that_helps(rnn):
     assert abs(found.ledger.remainder) < 1e-12
 
 
-class LayersFirst(nn.Module):
-    """A step of several layers, whose state has the layers in front of the batch."""
+class ExamplesLast(nn.Module):
+    """A step of several layers, whose state has the examples last: (layers, units, examples)."""
 
     def __init__(self, kind, layers):
         super().__init__()
@@ -177,8 +177,8 @@ class LayersFirst(nn.Module):
     def forward(self, x, state):
         states = []
         for cell, h in zip(self.cells, state, strict=True):
-            x = cell(x, h)
-            states.append(x)
+            x = cell(x, h.T)
+            states.append(x.T)
         return x, torch.stack(states)
 
 
@@ -186,11 +186,11 @@ class Layers(nn.Module):
     def __init__(self, kind, layers):
         super().__init__()
         torch.manual_seed(0)
-        self.step, self.head = LayersFirst(kind, layers), nn.Linear(D, 3)
+        self.step, self.head = ExamplesLast(kind, layers), nn.Linear(D, 3)
         self.double().eval()
 
     def forward(self, xs):
-        state = torch.zeros(len(self.step.cells), len(xs), D, dtype=torch.float64)
+        state = torch.zeros(len(self.step.cells), D, len(xs), dtype=torch.float64)
         for x in xs.unbind(1):
             h, state = self.step(x, state)
         return self.head(h)
@@ -213,7 +213,7 @@ def test_a_step_that_does_not_open_names_those_inside_it_which_do(kind, layers, 
     assert len(found) == T
 
 
-def test_one_layer_in_front_of_a_batch_opens_for_one_example_and_names_the_step_inside_for_several():
+def test_a_state_with_examples_last_opens_for_one_example_and_names_the_step_inside_for_several():
     xs, model = torch.randn(2, T, E, dtype=torch.float64), Layers(OwnGRU, 1)
     with pytest.raises(UnsupportedOperationError, match=r"or open the steps inside it: rnn='step.cells.0'$"):
         unrolled.explain_batch(model, xs, target=1, rnn=unrolled.as_cell("step"))

@@ -27,7 +27,7 @@ class OwnCell(Cell):
         call: The call.
         function: The step, with the weights that the module has now.
         inputs: Place and shape, without the batch, of each tensor of the input.
-        parts: Place among the results and shape, without the batch, of each part of the state.
+        parts: Place among the results, shape, without the batch, and axis of the batch, of each part of the state.
         read: For each part, the place among the arguments where it is read; None if it is not.
         others: The call's other tensors.
         batch: Number of rows.
@@ -43,13 +43,13 @@ class OwnCell(Cell):
         call: StepCall,
         function: Callable[..., Any],
         inputs: Sequence[tuple[Place, torch.Size]],
-        parts: Sequence[tuple[Place, torch.Size]],
+        parts: Sequence[tuple[Place, torch.Size, int]],
         read: Sequence[Place | None],
         others: Mapping[Place, Tensor],
         batch: int,
         alone: bool = False,
     ) -> None:
-        part_sizes = [shape.numel() for _, shape in parts]
+        part_sizes = [shape.numel() for _, shape, _ in parts]
         super().__init__(max(1, sum(shape.numel() for _, shape in inputs)), sum(part_sizes))
         self.call, self.function, self.batch, self.alone = call, function, batch, alone
         self.inputs, self.parts, self.read, self.others = inputs, parts, read, others
@@ -84,13 +84,16 @@ class OwnCell(Cell):
             tensors[place] = x[:, first : first + shape.numel()].reshape(*axes, *shape)
             first += shape.numel()
         first = 0
-        for argument, (_, shape) in zip(self.read, self.parts, strict=True):
+        for argument, (_, shape, axis) in zip(self.read, self.parts, strict=True):
             if argument is not None:
-                part = s[:, first : first + shape.numel()].reshape(*axes, *shape)
+                part = s[:, first : first + shape.numel()].reshape(*axes, *shape).movedim(0, axis)
                 tensors[argument] = part.clone()  # where it begins in memory, torch.view_as_complex asks
             first += shape.numel()
         found = {place: real_form(each) for place, each in leaves(self.call.run(tensors, self.function))}
-        parts = [_fresh_gradient(found[place]).reshape(rows, shape.numel()) for place, shape in self.parts]
+        parts = [
+            _fresh_gradient(found[place]).movedim(axis, 0).reshape(rows, shape.numel())
+            for place, shape, axis in self.parts
+        ]
         # an empty part of the input: the result is a function of it, also where the step reads neither
         return torch.cat([*parts, x[:, :0]], dim=-1)
 

@@ -20,7 +20,8 @@ from unrolled.decomposition.nested_tensors import leaves, rebuilt
 from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
-from unrolled.decomposition.step_calls import StepCall, of_one_example, steps_as_operations
+from unrolled.decomposition.step_calls import StepCall, steps_as_operations
+from unrolled.decomposition.step_tensors import StepTensors
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
@@ -62,17 +63,15 @@ class _CallTracer(Tracer):
     def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor], result: Any) -> Tensor:
         """Put what a step of the user's own reads beside its state side by side; ids that it reads are vectors."""
         given, found = dict(zip(call.places, tensors, strict=True)), dict(leaves(result))
-        # the next states, since a first step may take none
-        states = [found[then] for then in call.form.state.values() if then in found]
-        alone = of_one_example([*given.values(), *found.values()])
-        batch = 1 if alone or not states else len(states[0])
+        step = StepTensors(call, given, found).forms[0]
+        batch = step.batch or 1
         parts = [torch.zeros(batch, 1, device=tensors[0].device if tensors else "cpu")]
         for place, each in given.items():
             if place in call.form.state or isinstance(each, nn.Parameter) or each.numel() % batch:
                 continue
             if each in self.positions:
                 each = self.leaf(torch.ones(*each.shape, 1, device=each.device), each, None, -1)
-            if each.is_floating_point() and (alone or (each.dim() > 0 and len(each) == batch)):
+            if each.is_floating_point() and (step.alone or (each.dim() > 0 and len(each) == batch)):
                 parts.append(each.reshape(batch, -1))
         return torch.cat(parts, dim=-1)[None]
 
