@@ -64,7 +64,7 @@ def cases():
     yield pytest.param("mean", torch.float64, LAYOUT_OF_EACH, id="mean-f64", marks=pytest.mark.slow)
 
 
-@pytest.mark.slow_diagonal(2)
+@pytest.mark.slow_diagonal(3)
 @pytest.mark.quick_diagonal(3)  # quick: every network, every expansion
 @pytest.mark.parametrize(("expansion", "dtype", "grid"), list(cases()))
 @pytest.mark.parametrize(
