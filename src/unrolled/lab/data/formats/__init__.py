@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -52,6 +53,7 @@ def read_files(
     if not train:
         raise UsageError("no training file; pass at least one")
     reader = _find_reader(kind, (*train, *dev, *test), format, reading)
+    reader.notes += [note for split in (train, dev, test) for note in _given_twice(split)]
     return cast(C, reader.read(Files(tuple(train), tuple(dev), tuple(test)), kind))
 
 
@@ -74,7 +76,19 @@ def read_split(
     ``known`` are the classes of that corpus in their order, empty if it has none; another class is a DataError.
     """
     reader = _find_reader(kind, paths, format, reading)
+    reader.notes += _given_twice(paths)
     return ReadSplit(reader.split(paths, kind, known), tuple(reader.notes))
+
+
+def _given_twice(split: Sequence[Path]) -> list[str]:
+    """Note the files of a split that are given more than once, by this name or another one."""
+    times = Counter(path.resolve() for path in split)
+    named = {path.resolve(): path for path in reversed(split)}  # by the first of its names
+    return [
+        f"{named[path]} is given {count} times; each of its examples counts {count} times"
+        for path, count in times.items()
+        if count > 1
+    ]
 
 
 def _find_reader(kind: type[Corpus[Any]], paths: Sequence[Path], format: str | None, reading: Reading) -> Format:
