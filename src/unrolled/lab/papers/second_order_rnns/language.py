@@ -12,7 +12,8 @@ At scale cpu all networks learn the first lines of the training text for two epo
 characters and the paper's 2M for words. That shows who learns faster, and little about the final order. Words outside
 these lines are ``<unk>`` in the test text too, which makes it easier to predict.
 
-Scale day has the paper's sizes and texts, and three networks of related work that the paper does not measure.
+Scale day has the paper's sizes and texts. Beside the paper's networks stand three of related work that it does not
+measure.
 
 Source:
     Second-order RNNs, section 5, tables 1 and 2 without their Dyck rows.
@@ -106,7 +107,7 @@ class EqualParameters(Experiment):
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, those of one layer first, characters before words."""
-        rows = [(unit, row) for unit, each in UNITS.items() for row in (each.networks if scale == "day" else each.rows)]
+        rows = [(unit, row) for unit, each in UNITS.items() for row in each.networks]
         rows.sort(key=lambda pair: pair[1].layers)
         return [
             Trial(
