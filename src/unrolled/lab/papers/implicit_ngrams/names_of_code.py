@@ -7,7 +7,8 @@ and clipping at 5 / 32 make the same steps of full batches. Its VA-W reads each 
 
 What differs: the code reads the batches of every epoch in the same order, and knows the words of dev and test, whose
 vectors stay as they were drawn; here these words share one such vector. Its random field learns which tags may follow
-one another, and ours knows it. It has no code of MM.
+one another, and ours knows it. Its modules of GRU, LSTM and Elman network (dynamic_gru, dynamic_lstm, dynamic_rnn) have
+no biases and start from orthogonal matrices; ours have biases and start from uniform numbers. It has no code of MM.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, table 4, appendix E.3; https://github.com/richardsun-voyager/inibr, the

@@ -4,8 +4,9 @@ The paper gives one F1 for each model and does not say over which classes it is 
 epochs and initial word vectors. The authors' code does. It learns nineteen classes, a relation and its reverse apart;
 takes the macro F1 over all of them, *Other* included; draws word vectors from N(0, 1), ten times as wide as those of
 ``implicit-ngrams/table4``; and trains for forty epochs with Adagrad at 0.01. Here all models train so. In lines that
-are commented out, LSTM and Elman network have a rate of 0.02. One setting differs: the code makes a new optimiser in
-every epoch, which takes larger steps later on; ours is one for all epochs.
+are commented out, LSTM and Elman network have a rate of 0.02. Three settings differ: the code makes a new optimiser
+in every epoch, which takes larger steps later on; ours is one for all epochs. And its modules of GRU, LSTM and Elman
+network (dynamic_gru, dynamic_lstm, dynamic_rnn) have no biases and start from orthogonal matrices.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, table 4; https://github.com/richardsun-voyager/inibr, the notebook

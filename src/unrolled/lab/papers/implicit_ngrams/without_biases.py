@@ -1,16 +1,16 @@
 """Networks without biases, as some of the authors' code has them, and with a normalised spectrum.
 
-In the published code the Elman network and the cells of MVMA-E, MVM-E, MVM-G and MVM-L have no biases, and the networks
-whose spectrum is normalised have none either. Ours have biases. The Elman network and those with its terms (MVMA-E,
-MVM-E) learn better here than in the paper, and normalised networks err less in one step: do biases matter for that?
-Each trial here is a trial of another item without biases. The Elman network learns once more with a normalised spectrum
-as well, as the paper says that it trained. In that code the backward direction of MVM-E begins with zeros, and with no
-vector of its last word, so all its states are zero: on names MVM-E learns once more in one direction.
+In the published code GRU, LSTM, Elman network and the cells of MVMA-E, MVM-E, MVM-G and MVM-L have no biases, with
+normalised spectra and without. Ours have biases. The Elman network and those with its terms (MVMA-E, MVM-E) learn
+better here than in the paper, and normalised networks err less in one step: do biases matter for that? Each trial here
+is a trial of another item without biases. The Elman network learns once more with a normalised spectrum as well, as the
+paper says that it trained. In that code the backward direction of MVM-E begins with zeros, and with no vector of its
+last word, so all its states are zero: on names MVM-E learns once more in one direction.
 
 Source:
     Sun and Lu (2022), Implicit n-grams, tables 3 and 4, appendix B.2; the modules self_defined_rnn_linear,
-    self_defined_rnn_spectral, self_defined_gru_spectral and self_defined_lstm_spectral, and those that end in
-    _no_combination, of
+    self_defined_rnn_spectral, self_defined_gru_spectral and self_defined_lstm_spectral, those that end in
+    _no_combination, and dynamic_rnn, dynamic_gru and dynamic_lstm, whose matrices start orthogonal (not tried here), of
     https://github.com/richardsun-voyager/inibr, read and not run.
 """
 
