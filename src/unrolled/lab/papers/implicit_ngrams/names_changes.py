@@ -1,8 +1,8 @@
 """F1 on named entities where one setting is changed to that of the authors' published code.
 
-In ``table4`` the GRU is 7 points above the paper on test and MVM-G 29. With all settings of the code
-(``names-of-code``) the GRU agrees and MVM-G is 4 points below. Which setting makes the difference? Here both train as
-in ``table4``, at its first learning rate, with one setting of the code at a time:
+In ``table4``, at its first learning rate, the GRU is 7 points above the paper on test and MVM-G 29. With all settings
+of the code (``names-of-code``) the GRU agrees and MVM-G is 4 points below. Which setting makes the difference? Here
+both train as in ``table4``, at that rate, with one setting of the code at a time:
 
 - word vectors from N(0, 1), ten times as wide as ours;
 - dropout of word vectors alone: ours drops contexts as well;
