@@ -141,8 +141,9 @@ _SHOWN = {
     "python": (("inside a string or comment",), ("inside an if",), ("bracket depth", "block depth")),
     "prose": (("position in line",), ("inside quotes",)),
 }
-"""The properties for which the lecture shows a unit, by text; the others of the table are ours. Of a unit for depth it
-says both how much to indent and how many braces to close."""
+"""Five of the six properties for which the lecture shows a unit, by text; the sixth, the ends of some statements, is
+not measured, and the others of the table are ours. Of a unit for depth it says both how much to indent and how many
+braces to close."""
 
 
 class InterpretableUnits(Experiment):
