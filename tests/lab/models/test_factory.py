@@ -92,6 +92,23 @@ def test_only_a_network_without_gates_can_start_at_the_identity():
             make_encoder(EncoderSettings(encoder=name, hidden=16, identity=True), 16)
 
 
+@pytest.mark.parametrize("name", [*ENCODER_NAMES])
+def test_an_orthogonal_start_keeps_the_lengths_of_vectors(name):
+    def strays(orthogonal):
+        encoder = make_encoder(EncoderSettings(encoder=name, hidden=16, orthogonal=orthogonal), 16)
+        matrices = [each.detach() for each in encoder.parameters() if each.dim() == 2]
+        tall = [each if len(each) >= len(each.T) else each.T for each in matrices]
+        return [float((each.T @ each - torch.eye(len(each.T))).abs().max()) for each in tall]
+
+    assert all(each < 1e-5 for each in strays(orthogonal=True))
+    assert not strays(False) or max(strays(orthogonal=False)) > 1e-2
+
+
+def test_a_network_starts_in_one_way():
+    with pytest.raises(UsageError, match="identity and orthogonal are both True"):
+        make_encoder(EncoderSettings(encoder="rnn", identity=True, orthogonal=True), 3)
+
+
 def test_a_cell_that_is_also_an_encoder_is_the_cell_which_can_be_stacked():
     assert isinstance(make_encoder(EncoderSettings(encoder="mvma_g", hidden=4, layers=2), 3), Recurrent)
     with pytest.raises(

@@ -16,6 +16,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.identity_start import start_at_identity
+from unrolled.lab.models.orthogonal_start import start_orthogonal
 from unrolled.lab.models.pooling import AttentionPooling, EndStates, LastState, MaxPooling, MeanPooling
 from unrolled.lab.models.quick_optimisers import without_compiler
 from unrolled.lab.models.settings import EncoderSettings, PooledSettings
@@ -78,11 +79,15 @@ def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
 
     Raises:
         UsageError: The encoder does not have an option, or not that value of it, cannot be stacked, or cannot start at
-            the identity.
+            the identity, or is to start in two ways.
     """
     encoder = _make_encoder(settings, input_size)
+    if settings.identity and settings.orthogonal:
+        raise UsageError("identity and orthogonal are both True; expected one start of the weights at most")
     if settings.identity:
         start_at_identity(encoder, settings.encoder)
+    if settings.orthogonal:
+        start_orthogonal(encoder)
     return encoder
 
 

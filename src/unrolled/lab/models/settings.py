@@ -16,7 +16,7 @@ MOST_LAYERS = 1000
 class EncoderSettings(Settings):
     """The encoder and the embedding of a model."""
 
-    later = ("identity",)
+    later = ("identity", "orthogonal")
     encoder: str = "gru"
     """The recurrent network: rnn, gru or lstm from torch.nn, or any cell or n-gram model of this package."""
     hidden: int = Field(128, ge=1)
@@ -31,6 +31,8 @@ class EncoderSettings(Settings):
     """Dropout probability of features in training."""
     identity: bool = False
     """Start recurrent weights at the identity and biases at zero; for rnn and elman, usually with nonlinearity=relu."""
+    orthogonal: bool = False
+    """Start the encoder's matrices orthogonal, that of several gates as one."""
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Options of the encoder, such as choices=4 for mmlstm."""
 

@@ -1,10 +1,11 @@
-"""The names that the paper gives its models: what the library calls them, and the order in which they are trained."""
+"""The names that the paper gives its models: the encoders that they are, and the order in which they are trained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["encoder_of", "main_models_first"]
+__all__ = ["encoder_of", "encoder_settings", "main_models_first"]
 
 _MAIN = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
 """The models that the paper's argument is about, and those that they approximate."""
@@ -13,6 +14,16 @@ _MAIN = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
 def encoder_of(model: str) -> str:
     """Return the library's name of the encoder of a model, such as ``mvma_g`` of MVMA-G."""
     return "rnn" if model == "Elman" else model.lower().replace("-", "_")
+
+
+def encoder_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the encoder of the settings of a trial, with what they say of its window, its biases and its start."""
+    options = {name: chosen[name] for name in ("window", "bias") if name in chosen}
+    return {
+        "encoder": encoder_of(chosen["model"]),
+        "options": options,
+        "orthogonal": chosen.get("orthogonal", False),
+    }
 
 
 def main_models_first(models: Iterable[str]) -> list[str]:

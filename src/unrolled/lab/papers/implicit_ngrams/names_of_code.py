@@ -38,7 +38,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import entities
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
-from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["STEPS_OF_CODE", "EntitiesOfCode"]
@@ -88,9 +88,7 @@ class EntitiesOfCode(Experiment):
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
         corpus = entities(_SMALL) if "made_up" in chosen else load_cached("conll2003", Tagging, setup.data)
-        model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
-        model["encoder"] = encoder_of(chosen["model"])
-        model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
+        model = {**encoder_settings(chosen), **{name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}}
         training = {name: chosen[name] for name in ("epochs", *_TRAINING, "spectral", "seed") if name in chosen}
         kind = NamesByPlace if "window" in chosen else NamesOfCode
         return train_and_measure(setup, kind, corpus, model, training)

@@ -36,7 +36,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
-from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
 
 __all__ = ["RelationsOfCode"]
@@ -86,9 +86,7 @@ class RelationsOfCode(Experiment):
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
         corpus = relations(_SMALL) if "made_up" in chosen else load_cached("semeval2010", Relations, setup.data)
-        model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
-        model["encoder"] = encoder_of(chosen["model"])
-        model["options"] = {name: chosen[name] for name in ("window", "bias") if name in chosen}
+        model = {**encoder_settings(chosen), **{name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}}
         learned = ("epochs", "batch", *_TRAINING, "spectral", "seed")
         training = {name: chosen[name] for name in learned if name in chosen}
         return train_and_measure(setup, AllClasses, corpus, model, training)

@@ -38,7 +38,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure, train_model, train_once
-from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of, main_models_first
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings, main_models_first
 
 __all__ = ["CORPORA", "PUBLISHED", "SentimentAndTopics", "learn", "read_corpus", "without_long"]
 
@@ -162,11 +162,10 @@ def learn(corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup) 
     """Train the network that the settings of a trial name, choose the epoch on dev, measure on test."""
     size = chosen["side"] ** 2 if chosen["model"] == "MM" else chosen["hidden"]
     model = {
-        "encoder": encoder_of(chosen["model"]),
+        **encoder_settings(chosen),
         "hidden": size,
         "embedding": size,
         "pooling": "mean" if chosen["model"] == "Transformer" else "last",  # as the authors' Transformer
-        "options": {name: chosen[name] for name in ("window", "bias") if name in chosen},
         **{name: chosen[name] for name in _DROPOUT},
     }
     training = {name: chosen[name] for name in _LEARNED if name in chosen}

@@ -1,0 +1,21 @@
+"""Weight matrices that start orthogonal: a matrix changes the length of no vector that it keeps.
+
+Source:
+    Saxe et al. (2014), arXiv:1312.6120.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+__all__ = ["start_orthogonal"]
+
+
+def start_orthogonal(encoder: nn.Module) -> None:
+    """Draw every matrix of an encoder with orthogonal columns, or rows where they are fewer.
+
+    The matrix of several gates, such as ``weight_hh_l0`` of an LSTM, is one matrix.
+    """
+    for weight in encoder.parameters():
+        if weight.dim() == 2:
+            nn.init.orthogonal_(weight)
