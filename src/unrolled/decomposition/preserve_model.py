@@ -14,6 +14,7 @@ from unrolled.decomposition.model_state import ModelState
 from unrolled.decomposition.padded_encoders import padded_encoders
 from unrolled.decomposition.random_generators import RandomGenerators, checked_seed
 from unrolled.decomposition.unchanged_weights import UnchangedWeights
+from unrolled.decomposition.without_backward_hooks import without_backward_hooks
 from unrolled.decomposition.without_checkpoints import without_checkpoints
 from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.handed_over import work_of_threads_met
@@ -64,9 +65,11 @@ def end_run() -> None:
 
 
 @contextmanager
-def _met_by_operations() -> Iterator[None]:
+def _met_by_operations(model: nn.Module) -> Iterator[None]:
     """Let modes meet what torch runs otherwise, such as checkpoints and maps, and what other threads run."""
     with (
+        padded_encoders(model),
+        without_backward_hooks(model),
         without_checkpoints(),
         scripts_as_operations(),
         maps_as_loops(),
@@ -95,7 +98,7 @@ def preserved(model: nn.Module, seed: object) -> Iterator[RandomGenerators]:
         ChangedWeightsError: If something else changed the model's weights meanwhile.
     """
     number = checked_seed(seed)
-    with ONE_THREAD, eval_mode(model), padded_encoders(model), _met_by_operations(), look_ups_noted(model):
+    with ONE_THREAD, eval_mode(model), _met_by_operations(model), look_ups_noted(model):
         weights, state = UnchangedWeights(model), ModelState(model)
         generators = RandomGenerators(state.generators)
         runs = _Runs(weights, state, generators, number)

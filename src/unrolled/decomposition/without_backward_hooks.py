@@ -1,0 +1,29 @@
+"""Run a model without the backward hooks of its modules.
+
+They change no output. torch lays them around a module by an operation that a held run takes for one without value, and
+then fails; and they would meet gradients of ours, which are not those of a training.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.replaced_attributes import replaced_attributes
+
+__all__ = ["without_backward_hooks"]
+
+_HOOKS = ("_backward_hooks", "_backward_pre_hooks")
+"""Where a module of torch keeps them."""
+
+
+@contextmanager
+def without_backward_hooks(model: nn.Module) -> Iterator[None]:
+    """Take the backward hooks off all modules, until the end of the block."""
+    hooked = [(each, name) for each in all_modules(model).values() for name in _HOOKS if getattr(each, name, None)]
+    with replaced_attributes((each, name, OrderedDict()) for each, name in hooked):
+        yield
