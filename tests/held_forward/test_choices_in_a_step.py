@@ -38,6 +38,11 @@ PAIRS = {
     "clip by both": (lambda z: torch.where(inside(z), z, torch.sign(z)), F.hardtanh),
     "clip by either": (lambda z: torch.where((z >= 1) | (z <= -1), torch.sign(z), z), F.hardtanh),
     "clip by one of two": (lambda z: torch.where((z > -1) ^ (z > 1), z, torch.sign(z)), F.hardtanh),
+    "relu by an answer beside a flag": (lambda z: z * ((z > 0) | False), torch.relu),
+    "relu by an answer turned by a flag": (lambda z: z * ((z <= 0) ^ True), torch.relu),
+    "relu by a number as an answer": (lambda z: z * z.relu().bool(), torch.relu),
+    "relu by no number": (lambda z: z.masked_fill(torch.logical_not(z.relu()), 0.0), torch.relu),
+    "relu by two numbers": (lambda z: z * torch.logical_and(z.relu(), z.new_tensor(2.0)), torch.relu),
     "clip to moving bounds": (
         lambda z: torch.clamp(z, min=0.1 * z.roll(1, -1), max=z.mean(-1, keepdim=True)),
         lambda z: torch.minimum(torch.maximum(z, 0.1 * z.roll(1, -1)), z.mean(-1, keepdim=True)),
@@ -123,6 +128,16 @@ def test_what_a_jump_is_at_zero_may_not_move():
     model = model_with(lambda z: torch.heaviside(z[:, :1] - 0.3, z))
     with pytest.raises(UnsupportedOperationError, match="heaviside"):
         unrolled.explain(model, SERIES[:1], target=1)
+
+
+def test_the_bits_of_a_count_have_no_line():
+    counted = model_with(lambda z: z * ((z > 0).sum(1, keepdim=True) & 1))
+    found = unrolled.explain(counted, SERIES[:1], target=1)
+    assert any("the state changes the bits that and reads" in note for note in found.notes)
+    is_odd = model_with(lambda z: z * ((z > 0).sum(1, keepdim=True) % 2))  # the control: a jump that has a line
+    found = unrolled.explain(is_odd, SERIES[:1], target=1)
+    assert abs(found.ledger.remainder) < 1e-12
+    assert not found.notes
 
 
 @pytest.mark.parametrize("name", JUMPS)

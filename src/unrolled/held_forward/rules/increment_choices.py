@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -79,24 +81,43 @@ def remainder(call: IncrementCall) -> Tensor:
         return a - b * whole
 
 
+@increment_rule("bool")
+def is_not_zero(call: IncrementCall) -> Tensor:
+    """Compare with zero."""
+    with call.mode:
+        return call.args[0] != 0
+
+
 @increment_rule("logical_not", "bitwise_not", "invert")
 def negation(call: IncrementCall) -> Tensor:
     """Compute 1 - a of an answer that moves."""
-    with call.mode:
-        return 1 - call.args[0]
+    return _of_answers(call, lambda a: 1 - a)
 
 
 @increment_rule(*(kind + name for kind in ("logical_", "bitwise_", "") for name in ("and", "or", "xor")))
 def joined_answers(call: IncrementCall) -> Tensor:
     """Compute a b, a + b - a b, or a + b - 2 a b, of answers of which one moves."""
-    a, b = call.args
+    if call.name.endswith("and"):
+        return _of_answers(call, lambda a, b: a * b)
+    both = 2 if call.name.endswith("xor") else 1
+    return _of_answers(call, lambda a, b: a + b - both * (a * b))
+
+
+def _of_answers(call: IncrementCall, compute: Callable[..., Tensor]) -> Tensor:
+    """Compute a function of answers, each 1 for what is not zero; an answer that moves is such a number already."""
+    if not call.name.startswith("logical_") and any(map(partial(_has_bits, call), call.args)):
+        raise UnsupportedOperationError(f"the state changes the bits that {call.name} reads")
     with call.mode:
-        a, b = (
-            each if call.moves(each) else torch.where(each, 1.0, 0.0).to(b if call.moves(b) else a) for each in (a, b)
-        )
-        if call.name.endswith("and"):
-            return a * b
-        return a + b - (2 if call.name.endswith("xor") else 1) * (a * b)
+        answers = [each != 0 if isinstance(each, Tensor) else bool(each) for each in call.args]
+        like = next(each for each in call.args if call.moves(each))
+        moves = any(map(call.moves, answers))
+        result = compute(*(each if call.moves(each) else torch.as_tensor(each).to(like) for each in answers))
+        return result if moves else call.mode.of_numbers(result != 0)
+
+
+def _has_bits(call: IncrementCall, value: Any) -> bool:
+    """Whether a number that moves is anything but 0 and 1."""
+    return call.moves(value) and any(bool((each != (each != 0)).any()) for each in call.mode.point(value))
 
 
 @increment_rule("where", "masked_fill")
