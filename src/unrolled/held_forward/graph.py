@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.weighed_values import WeighedValues
 
 __all__ = ["check_linear", "without_rule"]
 
@@ -74,7 +75,7 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
         custom = issubclass(type(node), BackwardCFunction)
         if getattr(node, "_forward_cls", None) is WithoutRule:
             raise UnsupportedOperationError(getattr(node, "message", name))
-        if custom and getattr(node, "_forward_cls", None) not in ours:
+        if custom and getattr(node, "_forward_cls", None) not in (*ours, WeighedValues):
             function = name.removesuffix("Backward")
             raise UnsupportedOperationError(
                 f"the model uses the custom autograd function {function}, whose value cannot be followed; if the model "

@@ -20,6 +20,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operands import carries, detached, is_parameter, operands
+from unrolled.held_forward.weighed_values import WeighedValues
 from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["finite_only", "shared"]
@@ -297,12 +298,15 @@ def attention(call: HeldCall) -> Tensor:
     _, _, value = call.bind("query", "key", "value")
     if not carries(value):
         return call.mode.hold(call)
-    args, kwargs = list(detached(call.args)), detached(call.kwargs)
-    if len(args) > 2:
-        args[2] = value
-    else:
-        kwargs["value"] = value
-    return call.function(*args, **kwargs)
+    args, kwargs = detached(call.args), detached(call.kwargs)
+
+    def weigh(values: Tensor) -> Tensor:
+        if len(args) > 2:
+            return call.function(*args[:2], values, *args[3:], **kwargs)
+        return call.function(*args, **{**kwargs, "value": values})
+
+    result: Tensor = WeighedValues.apply(value, weigh, value.detach())
+    return result
 
 
 @rule("cosine_similarity")
