@@ -50,6 +50,18 @@ def test_tensors_without_numbers(call):
     refused(UsageError, r"argument 0\[x\]\[0\] is on the device meta", call, Model(), {"x": (X.to("meta"),)})
 
 
+@pytest.mark.parametrize("call", [*CALLS.values(), unrolled.check], ids=[*CALLS, "check"])
+def test_nested_tensors(call):
+    class Reads(Model):
+        def forward(self, texts):
+            return super().forward(torch.stack([*texts]))
+
+    nested = torch.nested.nested_tensor([X[0], X[0]], layout=torch.jagged)
+    assert Reads()(nested).shape == (2, 3)  # the model runs by itself
+    refused(UsageError, r"argument 0 is a nested tensor.*x\.unbind\(\)", call, Reads(), nested)
+    unrolled.explain_batch(Reads(), list(nested.unbind()))  # what the message says to do
+
+
 class OnMps(nn.Parameter):
     """A tensor that says where it is; this machine need not have the device."""
 

@@ -22,6 +22,7 @@ __all__ = [
     "checked_weight",
     "refuse_devices_without_float64",
     "refuse_meta",
+    "refuse_nested",
 ]
 
 
@@ -40,6 +41,20 @@ def refuse_meta(named: Mapping[str, object]) -> None:
             raise UsageError(
                 f"{_at(name, place)} is on the device meta and holds no numbers; load the "
                 'weights and inputs first: module.to_empty(device="cpu") and load_state_dict'
+            )
+
+
+def refuse_nested(named: Mapping[str, object]) -> None:
+    """Refuse nested tensors, whose rows have lengths of their own.
+
+    Raises:
+        UsageError: If one is nested.
+    """
+    for (name, *place), value in leaves(dict(named)):
+        if value.is_nested:
+            raise UsageError(
+                f"{_at(name, place)} is a nested tensor, whose entries cannot be followed; pass a list of its tensors, "
+                "x.unbind(), or a padded one, and let the model make what it reads of them"
             )
 
 

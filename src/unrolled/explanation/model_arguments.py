@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from unrolled.decomposition.arguments import refuse_meta
+from unrolled.decomposition.arguments import refuse_meta, refuse_nested
 from unrolled.errors import UsageError, kind_of
 
 __all__ = ["model_arguments"]
@@ -49,7 +49,9 @@ def model_arguments(
         raise UsageError(f"{twice[0]} is given twice, as a keyword and in model_kwargs; give it once")
     given = {**kwargs, **(model_kwargs or {})}
     refuse_meta({**dict(model.named_parameters()), **dict(model.named_buffers())})
-    refuse_meta({**{f"argument {place}": value for place, value in enumerate(args)}, **given})
+    arguments = {**{f"argument {place}": value for place, value in enumerate(args)}, **given}
+    refuse_meta(arguments)
+    refuse_nested(arguments)
     try:
         signature = inspect.signature(model.forward)
     except (TypeError, ValueError):  # a forward of C has none
