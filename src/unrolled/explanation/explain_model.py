@@ -19,9 +19,9 @@ from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
-from unrolled.explanation.notes import constants_note
+from unrolled.explanation.notes import constants_note, initial_notes
 from unrolled.explanation.one_call import explain_one_call
-from unrolled.explanation.past_networks import reads_past
+from unrolled.explanation.past_networks import first_states_read, reads_past
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.request import Request
@@ -63,10 +63,12 @@ def _explain_by_class(
         cut = [named[path] for path in networks.paths]
         read_past = cache(partial(reads_past, python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed))
 
+        begin = cache(partial(first_states_read, python.model, networks, asked.args, asked.kwargs, seed))
         around = notes_of_steps_around(networks)
 
         def noted(each: Explanation) -> Explanation:
-            before, after = kind_note(each.target, python.model), constants_note(each, read_past)
+            before = kind_note(each.target, python.model)
+            after = (*constants_note(each, read_past), *initial_notes(each, begin))
             return replace(each, notes=(*python.notes, *around, *before, *each.notes, *after))
 
         return Explanations(tuple(map(noted, found)))

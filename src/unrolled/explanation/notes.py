@@ -25,6 +25,7 @@ __all__ = [
     "constants_note",
     "convergence_notes",
     "explanation_notes",
+    "initial_notes",
     "limit_note",
     "refuse_notes",
 ]
@@ -117,6 +118,19 @@ def constants_note(found: Explanation, read_past: Callable[[], bool]) -> tuple[s
     return (
         f"the bias contains constants of {constants:+.2g}, and the model reads numbers past its recurrent network: "
         "unrolled.account says what each contributes",
+    )
+
+
+def initial_notes(found: Explanation, first_states_read: Callable[[], tuple[bool, list[str]]]) -> tuple[str, ...]:
+    """Note that the initial state holds words or numbers, where the model computes it from them."""
+    if abs(found.ledger.initial) <= NOTED * abs(found.ledger.logit - found.ledger.bias):
+        return ()
+    numbers, tables = first_states_read()
+    parts = [(f"vectors of {', '.join(tables)}", "token")] if tables else []
+    parts += [("numbers of the arguments", "number")] if numbers else []
+    return tuple(
+        f"the initial state is computed from {what}: unrolled.account says what each {each} contributes"
+        for what, each in parts
     )
 
 

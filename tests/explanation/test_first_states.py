@@ -1,0 +1,86 @@
+"""A first state that a model computes from words or numbers is no constant: a note says what it is computed from."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import StrictError
+
+D, WORDS = 6, 11
+TOKENS = torch.tensor([[3, 1, 4, 1]])
+IMAGE = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64)
+OF_WORDS = (
+    "the initial state is computed from vectors of embed.weight: unrolled.account says what each token contributes"
+)
+OF_NUMBERS = (
+    "the initial state is computed from numbers of the arguments: unrolled.account says what each number contributes"
+)
+
+
+class OwnCell(nn.Module):
+    """A step of the user's own, whose first argument is its state."""
+
+    def __init__(self):
+        super().__init__()
+        self.read, self.keep = nn.Linear(D, D), nn.Linear(D, D)
+
+    def forward(self, state, x):
+        return torch.tanh(self.read(x) + self.keep(state))
+
+
+class Begins(nn.Module):
+    """Begins with a state that ``begin`` makes of the model, the vectors of the words, and the other arguments."""
+
+    def __init__(self, begin, network=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.begin, self.embed, self.image = begin, nn.Embedding(WORDS, D), nn.Linear(3, D)
+        self.network = nn.GRU(D, D, batch_first=True) if network is None else network
+        self.learned, self.head = nn.Parameter(torch.randn(1, D)), nn.Linear(D, 2)
+        self.double()
+
+    def forward(self, tokens, *others):
+        vectors = self.embed(tokens)
+        state = self.begin(self, vectors, *others)
+        if isinstance(self.network, nn.GRU):
+            return self.head(self.network(vectors, state[None])[0][:, -1])
+        for x in vectors.unbind(1):
+            state = self.network(state, x) if isinstance(self.network, OwnCell) else self.network(x, state)
+        return self.head(state)
+
+
+BEGIN = {
+    "words": (lambda _, vectors: torch.tanh(vectors.mean(1)), (), OF_WORDS),
+    "words, detached": (lambda _, vectors: vectors[:, 0].detach() * 2.0, (), OF_WORDS),
+    "an image": (lambda model, _, image: model.image(image), (IMAGE,), OF_NUMBERS),
+    "a parameter": (lambda model, *_: model.learned, (), None),
+    "a parameter, beside an image": (lambda model, *_: model.learned, (IMAGE,), None),
+    "an argument": (lambda _, __, state: state, (IMAGE.repeat(1, 2),), None),
+}
+
+
+@pytest.mark.parametrize("network", [None, nn.GRUCell(D, D), OwnCell()], ids=["GRU", "cell", "own"])
+@pytest.mark.parametrize("name", BEGIN)
+def test_a_note_says_what_the_first_state_is_computed_from(name, network):
+    begin, others, note = BEGIN[name]
+    found = unrolled.explain(Begins(begin, network), TOKENS, *others, target=1)
+    assert abs(found.ledger.initial) > 1e-3 * abs(found.ledger.logit - found.ledger.bias)
+    assert [each for each in found.notes if "initial state" in each] == ([] if note is None else [note])
+    if note is not None:
+        with pytest.raises(StrictError, match="initial state is computed from"):
+            unrolled.explain(Begins(begin, network), TOKENS, *others, target=1, strict=True)
+
+
+def test_what_another_opened_network_makes_is_no_initial_state():
+    class Translator(Begins):
+        def forward(self, tokens):
+            state = self.encoder(self.embed(tokens))[1][0]
+            return self.head(self.network(self.embed(tokens[:, :2]), state[None])[0][:, -1])
+
+    model = Translator(None)
+    model.encoder = nn.GRU(D, D, batch_first=True).double()
+    assert not unrolled.explain(model, TOKENS, target=1).notes
+    assert unrolled.explain(model, TOKENS, target=1, rnn="network").notes == (OF_WORDS,)  # the encoder's
