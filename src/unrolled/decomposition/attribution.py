@@ -32,6 +32,7 @@ from unrolled.decomposition.arguments import checked_count
 from unrolled.decomposition.bands import by_entered
 from unrolled.decomposition.ledger import Ledger
 from unrolled.decomposition.outputs import Features, Outputs
+from unrolled.decomposition.own_memory import OwnMemory
 from unrolled.decomposition.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.whole_number import whole_number
@@ -63,7 +64,7 @@ class NGram:
 
 
 @dataclass(frozen=True, eq=False)
-class Attribution:
+class Attribution(OwnMemory):
     """The n-grams and the ledger of one logit of one sequence. All tensors are float64 on the CPU.
 
     An n-gram or phrase is named by ``start`` and ``stop``, the indices of its first token and after its last one. The

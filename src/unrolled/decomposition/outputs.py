@@ -10,6 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from unrolled.decomposition.own_memory import OwnMemory
+
 __all__ = ["Features", "Outputs", "OutputsKind"]
 
 OutputsKind = Literal["numbers", "probabilities", "log-probabilities", "sigmoids"]
@@ -72,7 +74,7 @@ def _softmax(values: Sequence[float]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class Features(OwnMemory):
     """The numbers that a model read at each step, and what each contributed to the explained output."""
 
     names: tuple[str, ...]

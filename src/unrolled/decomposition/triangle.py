@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.bands import to_matrix
+from unrolled.decomposition.own_memory import OwnMemory
 
 __all__ = ["Triangle"]
 
 
 @dataclass(frozen=True, eq=False)
-class Triangle:
+class Triangle(OwnMemory):
     """The two numbers of every n-gram.
 
     They are kept by direction, position read and length: ``score_band[d, t, k]`` belongs to the n-gram of k + 1 tokens
