@@ -210,3 +210,13 @@ def test_a_printed_batch_has_a_line_for_each_example_and_says_what_shows_more(mo
     assert len(str(many).splitlines()) == 12
     assert "40 more" in str(many)
     assert repr(found).startswith("Explanations(5: ")
+
+
+def test_the_explanations_of_batches_are_joined(model: Reader) -> None:
+    found = explained(model)
+    joined = found[:2] + found[2:3] + found[3:]
+    assert list(joined) == list(found)
+    assert joined.phrases(least=1).to_records() == found.phrases(least=1).to_records()
+    assert found[:2].phrases(least=1).to_records() != found.phrases(least=1).to_records()  # control: a part of them
+    with pytest.raises(TypeError, match="unsupported operand"):
+        found + list(found)

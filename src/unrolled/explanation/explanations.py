@@ -27,7 +27,7 @@ _PRINTED, _NGRAM, _TEXT = 10, 30, 60
 class Explanations(Sequence[Explanation]):
     """The explanations of several examples, in the order of the model's output; a read-only sequence.
 
-    ``print`` shows a line for each of the first ten.
+    ``print`` shows a line for each of the first ten. ``+`` joins the explanations of several batches.
 
     Example:
         >>> import torch, unrolled
@@ -38,8 +38,8 @@ class Explanations(Sequence[Explanation]):
         ...     def forward(self, x):
         ...         return self.head(self.rnn(x)[0][:, -1])
         >>> found = unrolled.explain_batch(Model(), torch.randn(4, 5, 3), target=1)
-        >>> len(found), len(found[:2]), all(each.exact for each in found)
-        (4, 2, True)
+        >>> len(found), len(found[:2]), len(found + found[:2]), all(each.exact for each in found)
+        (4, 2, 6, True)
     """
 
     members: tuple[Explanation, ...]
@@ -57,6 +57,9 @@ class Explanations(Sequence[Explanation]):
 
     def __len__(self) -> int:
         return len(self.members)
+
+    def __add__(self, other: Explanations) -> Explanations:
+        return Explanations(self.members + other.members) if isinstance(other, Explanations) else NotImplemented
 
     def save_html(
         self,
