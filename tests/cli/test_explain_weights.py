@@ -124,6 +124,26 @@ def test_outputs_of_a_bare_network_are_named(unrolled: Command, bare: tuple[Path
     unrolled(*words, "--classes", "bad,good,bad").assert_refused(2, "expected a name of its own for each output")
 
 
+def test_one_output_is_no_class(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
+    tensors = load_file(bare[0])
+    for outputs in (1, 2):
+        heads = {"fc.weight": tensors["fc.weight"][:outputs], "fc.bias": tensors["fc.bias"][:outputs]}
+        save_file(tensors | heads, tmp_path / f"{outputs}.safetensors")
+
+    def explained(outputs: int, *options: object) -> Any:
+        files = ("--weights", tmp_path / f"{outputs}.safetensors", "--vocab", bare[1])
+        done = unrolled("explain", *files, *options, "not bad")
+        assert done.status == 0, done.err
+        return done.out
+
+    one = explained(1)
+    assert one.startswith("output ")
+    assert "class 0" not in one
+    assert explained(1, "--target", "output") == explained(1, "--target", 0) == one
+    assert explained(1, "--classes", "positive").startswith("output: positive ")
+    assert "class 0" in explained(2)  # control: two outputs are classes
+
+
 def test_a_cell_in_a_loop_is_explained(unrolled: Command, bare: tuple[Path, Path], tmp_path: Path) -> None:
     tensors = {name.replace("_l0", ""): tensor for name, tensor in load_file(bare[0]).items()}
     save_file(tensors, tmp_path / "cell.safetensors")

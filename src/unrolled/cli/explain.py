@@ -14,7 +14,7 @@ from unrolled.cli.explain_arguments import check_files, check_written, refuse_wi
 from unrolled.cli.explain_file import FileOptions, NumberedText, announce_size, explain_texts
 from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_not_read
-from unrolled.cli.prepared_input import ChosenTarget, PreparedInput, WeightsOptions, open_weights
+from unrolled.cli.prepared_input import ONLY_OUTPUT, ChosenTarget, PreparedInput, WeightsOptions, open_weights
 from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import DataError, FileError, UsageError
 from unrolled.laboratory import files_of_run, open_run, read_texts
@@ -261,6 +261,7 @@ def _print(chosen: ChosenTarget, explanation: Explanation, top: int) -> None:
     )
     if named is not None:
         logits_line += f"  … and {len(logits) - len(named):,} lower"
-    typer.echo(f"{'logits' if len(logits) > 1 else 'output'}: {logits_line}\n")
+    kind = "logits: " if len(logits) > 1 else "" if chosen.prepared.labels == (ONLY_OUTPUT,) else "output: "
+    typer.echo(f"{kind}{logits_line}\n")
     colour = console.is_terminal and not console.no_color
     typer.echo(to_text(explanation, console.width, colour, top))

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
     from unrolled.weights.from_state_dict import LoadedClassifier
 
-__all__ = ["ChosenTarget", "PreparedInput", "WeightsOptions", "open_weights"]
+__all__ = ["ONLY_OUTPUT", "ChosenTarget", "PreparedInput", "WeightsOptions", "open_weights"]
 
 
+ONLY_OUTPUT = "output"
+"""The name of the output of weights that have one."""
 _NAMED = 100  # outputs of which a page lists the names
 _IN_DOUBLE = "computed in float64: in float32, rounding hides what the n-grams sum to"
 
@@ -215,6 +217,8 @@ def open_weights(options: WeightsOptions) -> Callable[[str], PreparedInput]:
     labels = _labels(options.classes, outputs)
     if options.classes is None and outputs == len(words):  # a language model
         labels = _of_words(words.words, outputs)
+    elif options.classes is None and outputs == 1:  # behind a sigmoid it speaks for class 1
+        labels = (ONLY_OUTPUT,)
     built = _notes_on(loaded, len(words), words.marks if isinstance(words, Tokenizer) else ())
 
     def prepare(sentence: str) -> PreparedInput:
