@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import unrolled
 from unrolled.cli.main import run
@@ -58,6 +59,10 @@ def test_the_guide_to_a_test_set_finds_the_shortcut_and_its_ranking_is_above_a_d
     assert scores["secant"] > scores["drawn order"] + 0.2
     assert "free sample" in [each.text for each in names["phrases"].highest]
     assert {path.name for path in tmp_path.iterdir()} == {"test.html", "triangle.pdf", "ngrams.csv", "accounts.json"}
+    one_logit, x = torch.nn.Linear(4, 1), torch.randn(50, 4)
+    above = torch.sigmoid(one_logit(x))[:, 0] > 0.7
+    assert names["WithThreshold"](one_logit, 0.7)(x).argmax(dim=1).equal(above.long())
+    assert 0 < int(above.sum()) < 50
     assert "\\begin{tabular}" in said
 
 

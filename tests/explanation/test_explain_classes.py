@@ -128,6 +128,45 @@ def test_right_classes_are_a_list_of_any_kind(tmp_path, true):
     assert [f'"true":{k}' in page for k in range(3)] == [True] * 3
 
 
+def test_right_classes_may_be_names(tmp_path):
+    found = unrolled.explain_batch(Model(nn.GRU, packed=True), TOKENS, LENGTHS, classes=CLASSES)
+    page = found.save_html(tmp_path / "page.html", true=[CLASSES[2], None, 0]).read_text(encoding="utf-8")
+    assert page == found.save_html(tmp_path / "page.html", true=[2, None, 0]).read_text(encoding="utf-8")
+    assert page != found.save_html(tmp_path / "page.html", true=[1, None, 0]).read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="a right class is a str; expected an index of the output, a name, or None"):
+        found.save_html(tmp_path / "page.html", true=["positiv", 1, 2])
+
+
+def test_right_classes_need_classes(tmp_path):
+    """A model with one logit has none; with a zero beside it, the page has the filter of the errors."""
+
+    class Logit(Model):
+        def forward(self, *args):
+            return super().forward(*args)[:, 1]
+
+    class Beside(Logit):
+        def forward(self, *args):
+            logit = super().forward(*args)
+            return torch.stack([torch.zeros_like(logit), logit], dim=1)
+
+    torch.manual_seed(0)
+    one = Logit(nn.GRU, packed=True)
+    two = Beside(nn.GRU, packed=True)
+    two.load_state_dict(one.state_dict())
+    alone = unrolled.explain_batch(one, TOKENS, LENGTHS)
+    for found in (alone, unrolled.explain_batch(two, TOKENS, LENGTHS, target=lambda out: out[:, 1])):
+        with pytest.raises(UsageError, match="true= gives right classes, but what is explained has none") as caught:
+            found.save_html(tmp_path / "page.html", true=[None, 0, 1])
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "page.html").exists()
+    found = unrolled.explain_batch(two, TOKENS, LENGTHS, target=1, against=0)
+    for each, other in zip(found, alone, strict=True):
+        assert each.ledger == pytest.approx(other.ledger, abs=1e-6)
+        torch.testing.assert_close(each.triangle.contributions, other.triangle.contributions)
+    assert '"true":1' in found.save_html(tmp_path / "page.html", true=[None, 0, 1]).read_text(encoding="utf-8")
+    alone.save_html(tmp_path / "page.html", true=[None] * 3)  # nothing is known, nothing is lost
+
+
 @pytest.mark.parametrize(
     ("true", "message"),
     [

@@ -64,7 +64,7 @@ class Explanations(Sequence[Explanation]):
     def save_html(
         self,
         path: str | Path,
-        true: Sequence[int | None] | Tensor | None = None,
+        true: Sequence[int | str | None] | Tensor | None = None,
         title: str = "Explanations",
         phrases: CorpusPhrases | None = None,
     ) -> Path:
@@ -72,13 +72,14 @@ class Explanations(Sequence[Explanation]):
 
         Args:
             path: The file; an existing one is replaced.
-            true: Index of the right class of each example, where it is known.
+            true: Index or name of the right class of each example; None where it is not known.
             title: The page's heading.
             phrases: What :meth:`phrases` returns, to show its two ends above the list.
 
         Raises:
             ShapeError: If there are not as many right classes as examples.
-            UsageError: If there are no examples, or a right class is not the index of an output.
+            UsageError: If there are no examples, or a right class is not the index of an output: an explanation of a
+                model's only output, or of a target that is a function, has no classes.
             FileError: If the file cannot be written.
         """
         from unrolled.report.page import save_pages
@@ -88,12 +89,7 @@ class Explanations(Sequence[Explanation]):
         right = [None] * len(self) if true is None else list(true)
         if len(right) != len(self):
             raise ShapeError(f"{len(right)} right classes for {len(self)} examples; expected one for each")
-        shown = [
-            one
-            if one.outputs is None
-            else replace(one, outputs=replace(one.outputs, true=_checked(label, one.outputs)))
-            for one, label in zip(self.members, right, strict=True)
-        ]
+        shown = [_with_right_class(one, label) for one, label in zip(self.members, right, strict=True)]
         save_pages(path, [(one,) for one in shown], title, phrases)
         return Path(path)
 
@@ -165,14 +161,28 @@ def _line(found: Explanation) -> str:
     return f"{visible(found.target)} {signed(found.ledger.logit)}{largest}  {text}"
 
 
+def _with_right_class(one: Explanation, label: object) -> Explanation:
+    if one.outputs is not None:
+        return replace(one, outputs=replace(one.outputs, true=_checked(label, one.outputs)))
+    if label is not None:
+        raise UsageError(
+            "true= gives right classes, but what is explained has none; expected a model with an output for each class "
+            "and an index or a name as target: of one logit, explain a model that returns "
+            "torch.stack([torch.zeros_like(logit), logit], dim=1)"
+        )
+    return one
+
+
 def _checked(label: object, outputs: Outputs) -> int | None:
     """Return the index of a right class; None where it is not known."""
     if label is None:
         return None
+    if isinstance(label, str) and label in outputs.names:
+        return outputs.names.index(label)
     count = len(outputs.values)
     index = whole_number(label)
     if index is None:
-        raise UsageError(f"a right class is {kind_of(label)}; expected an index of the output, or None")
+        raise UsageError(f"a right class is {kind_of(label)}; expected an index of the output, a name, or None")
     if not 0 <= index < count:
         raise UsageError(f"a right class is {index}; expected 0 to {count - 1}, or None where it is not known")
     return index
