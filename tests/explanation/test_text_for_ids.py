@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import UsageError
+from unrolled.errors import ShapeError, UsageError
 
 
 class Classifier(nn.Module):
@@ -52,6 +52,15 @@ def test_text_in_the_place_of_ids_is_named(name, text):
     CALLS[name](torch.tensor([[1, 2]]))  # the control
     with pytest.raises(UsageError, match=r"fails on an argument that is a list: .*dtype=torch.int64 of ids"):
         CALLS[name]([[1, 2]])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_ids_without_the_axis_of_a_batch_are_named(name):
+    with pytest.raises(ShapeError, match=r"fails on ids of shape \(2,\): .*; if it expects a batch, pass .* ids\[None\]"):
+        CALLS[name](torch.tensor([1, 2]))
+    with pytest.raises(RuntimeError, match="scalar types") as caught:  # control: ids that are floating-point numbers
+        CALLS[name](torch.tensor([1.0, 2.0]))
+    assert "ids[None]" not in str(caught.value)
 
 
 def test_text_that_chooses_is_not_blamed():

@@ -87,7 +87,20 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
                 ) from error
         if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
+        if (shape := _ids_of_one(arguments)) is not None:
+            raise ShapeError(
+                f"the model fails on ids of shape {shape}: {str(error).splitlines()[0]}; if it expects a batch, pass "
+                "one of a single example: ids[None]"
+            ) from error
         raise
+
+
+def _ids_of_one(arguments: Sequence[object]) -> tuple[int, ...] | None:
+    """Return the shape of the first tensor, if it is a list of ids without the axis of a batch."""
+    first = next((each for each in arguments if isinstance(each, Tensor)), None)
+    if first is None or first.dim() != 1 or first.is_floating_point() or first.is_complex():
+        return None
+    return tuple(first.shape)
 
 
 def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None:
