@@ -56,7 +56,9 @@ def test_text_in_the_place_of_ids_is_named(name, text):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_ids_without_the_axis_of_a_batch_are_named(name):
-    with pytest.raises(ShapeError, match=r"fails on ids of shape \(2,\): .*; if it expects a batch, pass .* ids\[None\]"):
+    with pytest.raises(
+        ShapeError, match=r"fails on ids of shape \(2,\): .*; if it expects a batch, pass .* ids\[None\]"
+    ):
         CALLS[name](torch.tensor([1, 2]))
     with pytest.raises(RuntimeError, match="scalar types") as caught:  # control: ids that are floating-point numbers
         CALLS[name](torch.tensor([1.0, 2.0]))

@@ -133,6 +133,39 @@ def test_two_stacked_states_sum_to_the_output():
         assert parts == pytest.approx(output.item(), abs=1e-12)
 
 
+class Channels(nn.Module):
+    """Reads by a convolution, then lets channels decay at rates that a vector gives: (batch, channels, places)."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.step, self.head = nn.Embedding(WORDS, 3 * E), Decay(), nn.Linear(3 * E, 2)
+        self.double()
+
+    def forward(self, ids):
+        h = torch.tanh(self.embed(ids).sum(1)).view(len(ids), 3, E)
+        for rate in torch.linspace(0.1, 0.9, 12).double().view(4, 3):
+            h = self.step(h, rate)
+        return self.head(h.flatten(1))
+
+
+class Decay(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(0.7))
+
+    def forward(self, state, rate):
+        return torch.tanh(self.scale * rate[:, None] * state)
+
+
+def test_a_vector_of_rates_does_not_make_channels_examples():
+    found = unrolled.explain_batch(Channels(), ids(2), target=1, rnn=unrolled.as_cell("step"))
+    assert len(found) == 2
+    for one, output in zip(found, Channels()(ids(2))[:, 1], strict=True):
+        parts = one.ledger.ngrams + one.ledger.initial + one.ledger.bias
+        assert parts == pytest.approx(output.item(), abs=1e-12)
+
+
 def test_a_stacked_state_that_mixes_its_examples_is_refused():
     class Mixes(Stack):
         def forward(self, x, h):

@@ -39,11 +39,15 @@ class StepTensors:
         """The forms in which the call may be a cell, the likeliest first."""
         examples = {each.shape[1] for each in self.known if each.dim() > 2}
         state = self.call.form.state
-        beside = {len(each) for place, each in self.given.items() if place not in state and each.dim()}
-        if len(examples) != 1 or not examples <= beside:
+        beside = [each for place, each in self.given.items() if place not in state and each.dim()]
+        as_many = [each for each in beside if len(each) in examples]
+        if len(examples) != 1 or not as_many:
             return [self]
         stacked = replace(self, stacked=True)
-        return [self, stacked] if self.batch in beside else [stacked, self]
+        # a vector of numbers may be one of channels, as rates of decay are
+        reads = any(each.dim() > 1 or not each.is_floating_point() for each in as_many)
+        of_examples_first = any(len(each) == self.batch for each in beside)
+        return [stacked, self] if reads and not of_examples_first else [self, stacked]
 
     @cached_property
     def alone(self) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
-from unrolled.errors import ShapeError, UnrolledError, UsageError, kind_of
+from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
 from unrolled.explanation.sources import is_mask
 from unrolled.held_forward.rows import Rows
 
@@ -87,9 +87,9 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
                 ) from error
         if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
-        if (shape := _ids_of_one(arguments)) is not None:
+        if (ids := _ids_of_one(arguments)) is not None:
             raise ShapeError(
-                f"the model fails on ids of shape {shape}: {str(error).splitlines()[0]}; if it expects a batch, pass "
+                f"the model fails on ids of shape {ids}: {first_line(error)}; if it expects a batch, pass "
                 "one of a single example: ids[None]"
             ) from error
         raise
