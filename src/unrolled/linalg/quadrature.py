@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unrolled.linalg.written_norms import WrittenNorms
+
 __all__ = ["Along", "Named", "Rule", "gauss_legendre", "legendre_nodes", "relative_error", "taylor_sum"]
 
 
@@ -72,7 +74,9 @@ def taylor_sum(order: int) -> Rule:
         for j in range(1, order):
             term = derivative(term)
             scale = 1.0 / math.factorial(j + 1)
-            total = {name: total[name] + scale * value for name, value in term(zero).items()}
+            with WrittenNorms():
+                found = term(zero)
+            total = {name: total[name] + scale * value for name, value in found.items()}
         return total
 
     return rule
