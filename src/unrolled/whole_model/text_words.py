@@ -6,11 +6,13 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError
-from unrolled.explanation.tokens.token_names import Tokens, padded_words, word_rows, words_around_padding
+from unrolled.explanation.tokens.token_names import PADDING, Tokens, padded_words, word_rows, words_around_padding
 from unrolled.whole_model.contributions import Contributions
 from unrolled.whole_model.example_axis import rows_by_example
 
@@ -26,6 +28,8 @@ def words_of_texts(
     order = {name: means.orders[name].tolist() if name in means.orders else range(batch) for name in means.texts}
     arguments = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
     given = {".".join(map(str, place)): each for place, each in leaves(arguments)}  # as 0.ids
+    packed = {name: each for name, each in arguments.items() if type(each) is PackedSequence}
+    given |= {name: each.data for name, each in packed.items()}
     texts: dict[str, list[list[str]]] = {}
     free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
     padding: list[set[int]] = [set() for _ in range(batch)]
@@ -40,7 +44,13 @@ def words_of_texts(
         elif ids is not None and ids.numel() == parts.shape[1]:  # a text that is not one of a batch
             rows = [ids.reshape(-1).tolist()] * batch
         texts[name] = [list(map(str, row)) for row in rows]
-        if tokens is not None:
+        if name in packed and parts.shape[1] == len(packed[name].data) and batch > 1:  # not of one token each
+            for place, text in enumerate(texts[name]):
+                others = [k for k, owner in enumerate(_examples_of(packed[name])) if owner != place]
+                padding[place].update(count + k for k in others)
+                free[place].update(padding[place])
+                texts[name][place] = [PADDING if k in others else word for k, word in enumerate(text)]
+        elif tokens is not None:
             for text, values in zip(order[name], parts.tolist(), strict=True):
                 padding[text].update(count + k for k, number in enumerate(rows[text]) if number == 0)
                 free[text].update(padding[text], (count + k for k, value in enumerate(values) if not value))
@@ -48,6 +58,14 @@ def words_of_texts(
     if tokens is not None:
         _rename(texts, word_rows(tokens, batch), free, padding)
     return tuple(tuple(word for name in texts for word in texts[name][order[name][place]]) for place in range(batch))
+
+
+def _examples_of(packed: PackedSequence) -> list[int]:
+    """Return the example of each token of a packed batch, whose steps stand one after the other."""
+    order = packed.sorted_indices
+    places = torch.cat([torch.arange(int(size)) for size in packed.batch_sizes])
+    found: list[int] = (places if order is None else order.cpu()[places]).tolist()
+    return found
 
 
 def _rename(
