@@ -41,6 +41,9 @@ PAIRS = {
     "relu by an answer beside a flag": (lambda z: z * ((z > 0) | False), torch.relu),
     "relu by an answer turned by a flag": (lambda z: z * ((z <= 0) ^ True), torch.relu),
     "relu by a number as an answer": (lambda z: z * z.relu().bool(), torch.relu),
+    "relu by a whole number": (lambda z: z * (z > 0).long(), torch.relu),
+    "relu by a whole number that is compared": (lambda z: torch.where((z > 0).int() == 1, z, 0.0), torch.relu),
+    "relu by the rest": (lambda z: z * (1 - (z <= 0).short()), torch.relu),
     "relu by no number": (lambda z: z.masked_fill(torch.logical_not(z.relu()), 0.0), torch.relu),
     "relu by two numbers": (lambda z: z * torch.logical_and(z.relu(), z.new_tensor(2.0)), torch.relu),
     "clip to moving bounds": (
@@ -95,6 +98,7 @@ JUMPS = {
     "round": lambda z: torch.round(3 * z) / 3,
     "sign": lambda z: torch.sign(z),
     "trunc": lambda z: 3 * z.trunc(),
+    "long": lambda z: (3 * z).long().to(z.dtype) / 3,
     "spike": lambda z: z - (z > 0.3).to(z.dtype),
     "threshold": lambda z: torch.where(z > 0.3, z, -1.0),
     "remainder": lambda z: z % 0.5,
@@ -131,13 +135,22 @@ def test_what_a_jump_is_at_zero_may_not_move():
 
 
 def test_the_bits_of_a_count_have_no_line():
-    counted = model_with(lambda z: z * ((z > 0).sum(1, keepdim=True) & 1))
-    found = unrolled.explain(counted, SERIES[:1], target=1)
-    assert any("the state changes the bits that and reads" in note for note in found.notes)
+    for name, function in (
+        ("and", lambda z: z * ((z > 0).sum(1, keepdim=True) & 1)),
+        ("invert", lambda z: z * ~(z > 0).long()),
+    ):
+        found = unrolled.explain(model_with(function), SERIES[:1], target=1)
+        assert any(f"the state changes the bits that {name} reads" in note for note in found.notes)
     is_odd = model_with(lambda z: z * ((z > 0).sum(1, keepdim=True) % 2))  # the control: a jump that has a line
     found = unrolled.explain(is_odd, SERIES[:1], target=1)
     assert abs(found.ledger.remainder) < 1e-12
     assert not found.notes
+
+
+def test_a_whole_number_that_says_where_to_write_has_no_line():
+    model = model_with(lambda z: z.scatter(1, (z[:, :1] > 0).long(), 0.0))
+    found = unrolled.explain(model, SERIES[:1], target=1)
+    assert any("the state changes which entries scatter reads or writes" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("name", JUMPS)

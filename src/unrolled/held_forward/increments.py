@@ -78,6 +78,8 @@ class Increments(OperationMode):
         self.numbers: TensorNotes[bool] = TensorNotes()
         """Tensors that the step makes of numbers alone, as ``torch.ones_like``, and results that are held."""
 
+        self.integers: TensorNotes[bool] = TensorNotes()
+        """Numbers that the step makes integers."""
         self.places: TensorNotes[MovingPlaces] = TensorNotes()
         """Which entries places name that the state changes."""
         self.divisors: TensorNotes[Tensor] = TensorNotes()

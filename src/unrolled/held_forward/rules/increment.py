@@ -23,7 +23,13 @@ __all__ = ["scatter_operands"]
 
 _OF_ENTRIES = OF_ONE_ENTRY | JOINS
 _LIKE = frozenset("to type_as view_as reshape_as".split())
-_BY_INDEX = frozenset("getitem gather index_select take take_along_dim masked_select".split())
+_PLACES = dict.fromkeys("getitem gather index_select take take_along_dim masked_select".split(), (1, None)) | {
+    "index_put": (1, 2),
+    "scatter": (2, 3),
+    "scatter_add": (2, 3),
+    "index_add": (2, 3),
+}
+"""Of operations by index: which operands are places."""
 
 
 @increment_rule(
@@ -38,7 +44,7 @@ def linear_in_all(call: IncrementCall) -> Any:
     if call.name in _LIKE and not call.moves(call.args[0]):  # what moves gives the type or the shape
         result = call.run(*call.mode.at(1, call.args))
         return call.mode.of_numbers(result) if call.mode.is_number(call.args[0]) else result
-    places = call.args[1:2] if call.name == "index_put" else call.args[1:] if call.name in _BY_INDEX else ()
+    places = call.args[slice(*_PLACES[call.name])] if call.name in _PLACES else ()
     if any(map(call.moves, operands(places))):
         raise UnsupportedOperationError(f"the state changes which entries {call.name} reads or writes")
 

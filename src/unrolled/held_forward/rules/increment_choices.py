@@ -81,6 +81,15 @@ def remainder(call: IncrementCall) -> Tensor:
         return a - b * whole
 
 
+@increment_rule("long", "int", "short")
+def whole_number(call: IncrementCall) -> Tensor:
+    """Leave out the fraction, which an answer does not have; the numbers stay floating-point ones."""
+    with call.mode:
+        whole = torch.trunc(call.args[0])
+    call.mode.integers[whole] = True
+    return whole
+
+
 @increment_rule("bool")
 def is_not_zero(call: IncrementCall) -> Tensor:
     """Compare with zero."""
@@ -91,6 +100,8 @@ def is_not_zero(call: IncrementCall) -> Tensor:
 @increment_rule("logical_not", "bitwise_not", "invert")
 def negation(call: IncrementCall) -> Tensor:
     """Compute 1 - a of an answer that moves."""
+    if call.args[0] in call.mode.integers and call.name != "logical_not":
+        raise UnsupportedOperationError(f"the state changes the bits that {call.name} reads")
     return _of_answers(call, lambda a: 1 - a)
 
 
