@@ -1,7 +1,8 @@
 """Run a model without the backward hooks of its modules.
 
 They change no output. torch lays them around a module by an operation that a held run takes for one without value, and
-then fails; and they would meet gradients of ours, which are not those of a training.
+then fails; and they would meet gradients of ours, which are not those of a training. Another thread that trains the
+model meanwhile keeps them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
+from typing import Any
 
 from torch import nn
 
@@ -21,9 +24,23 @@ _HOOKS = ("_backward_hooks", "_backward_pre_hooks")
 """Where a module of torch keeps them."""
 
 
+class _OfOtherThreads(OrderedDict[int, Any]):
+    """Hooks that this thread does not see."""
+
+    def __init__(self, *hooks: Any) -> None:
+        super().__init__(*hooks)
+        self.here = get_ident()
+
+    def __len__(self) -> int:
+        return 0 if get_ident() == self.here else super().__len__()
+
+    def values(self) -> Any:
+        return () if get_ident() == self.here else super().values()
+
+
 @contextmanager
 def without_backward_hooks(model: nn.Module) -> Iterator[None]:
-    """Take the backward hooks off all modules, until the end of the block."""
+    """Take the backward hooks off all modules in this thread, until the end of the block."""
     hooked = [(each, name) for each in all_modules(model).values() for name in _HOOKS if getattr(each, name, None)]
-    with replaced_attributes((each, name, OrderedDict()) for each, name in hooked):
+    with replaced_attributes((each, name, _OfOtherThreads(getattr(each, name))) for each, name in hooked):
         yield

@@ -1,7 +1,8 @@
-"""Norms whose second derivative torch's forward mode computes wrongly, written in operations where it does not.
+"""Operations whose second derivative torch's forward mode computes wrongly, written in those where it does not.
 
-The derivative of ``layer_norm`` reads the mean and the scale that the kernel returns, and these have no derivative of
-their own. So forward mode that is taken twice leaves out how they change.
+The derivatives of ``layer_norm`` and of ``solve`` read what their kernels return beside the result, mean and scale or
+factors of the matrix, and these have no derivative of their own. Forward mode that is taken twice leaves out how they
+change.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["WrittenNorms"]
+__all__ = ["WrittenOperations"]
 
 
-class WrittenNorms(TorchFunctionMode):
-    """Computes layer and instance norms by operations of their own."""
+class WrittenOperations(TorchFunctionMode):
+    """Computes layer and instance norms by sums, and solutions of linear systems by inverses."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -62,8 +63,16 @@ def _standardised(z: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
     return apart * (apart.square().mean(dims, keepdim=True) + eps).rsqrt()
 
 
+def _solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
+    inverse = torch.linalg.inv(a)
+    if b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1]):  # vectors, as torch takes them
+        return (inverse @ b[..., None])[..., 0]
+    return inverse @ b if left else b @ inverse
+
+
 _WRITTEN: dict[Callable[..., Any], Callable[..., Any]] = {
     F.layer_norm: _layer_norm,
     torch.layer_norm: _layer_norm,
     F.instance_norm: _instance_norm,
+    torch.linalg.solve: _solve,
 }

@@ -1,4 +1,4 @@
-"""The Taylor sum of a step with a norm, against derivatives of reverse mode, which torch computes rightly twice."""
+"""The Taylor sum of a step with a norm or a linear system, against reverse mode, which torch computes rightly twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def draw(*shape, seed):
 
 
 MATRIX, SHIFT, GAIN, BIAS = draw(D, D, seed=0), draw(D, seed=1), draw(D, seed=2), draw(D, seed=3)
-NORMS = {
+OPERATIONS = {
     "layer norm": lambda z: F.layer_norm(z, (D,)),
     "layer norm with weights": lambda z: F.layer_norm(z, [D], weight=GAIN, bias=BIAS, eps=0.1),
     "layer norm of the package torch": lambda z: torch.layer_norm(z, (D,), GAIN, BIAS),
@@ -29,15 +29,21 @@ NORMS = {
         z[None, None], torch.zeros(1).double(), torch.ones(1).double(), use_input_stats=False
     )[0, 0],
     "group norm": lambda z: F.group_norm(z[None], 2)[0],
+    "solve": lambda z: torch.linalg.solve(torch.eye(D) + z[:, None] * MATRIX, z),
+    "solve from the right": lambda z: torch.linalg.solve(torch.eye(D) + z[:, None] * MATRIX, z[None], left=False)[0],
+    "solve of several systems": lambda z: torch.linalg.solve(
+        torch.eye(D) + z[:, None, None] * MATRIX, GAIN.expand(D, D)
+    )[0],
+    "solve of a matrix": lambda z: torch.linalg.solve(torch.eye(D) + z[:, None] * MATRIX, MATRIX)[0],
 }
 
 
-@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("name", OPERATIONS)
 def test_the_second_derivative_is_that_of_reverse_mode(name):
     state, direction, weights = draw(D, seed=4), draw(D, seed=5), draw(D, seed=6)
 
     def step(s):
-        return torch.tanh(NORMS[name](s @ MATRIX + SHIFT))
+        return torch.tanh(OPERATIONS[name](s @ MATRIX + SHIFT))
 
     def along(alpha):
         return {"image": torch.func.jvp(step, (alpha * state,), (direction,))[1]}
