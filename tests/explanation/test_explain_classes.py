@@ -250,6 +250,10 @@ class OneCall(TwoCalls):
         (lambda kind: kind(3, nn.LogSoftmax(dim=1)), {"target": 1}, "log-probability"),
         (lambda kind: kind(3, nn.Sigmoid()), {"target": 1}, "probability"),
         (lambda kind: kind(3, nn.Tanh()), {"target": 1}, "logit"),
+        (lambda kind: kind(1, nn.Sigmoid()), {}, "probability"),
+        (lambda kind: kind(3), {"target": lambda out: out[:, 1]}, "output"),  # as a forecast of the second hour
+        (lambda kind: kind(3), {"target": lambda out: out.softmax(dim=1)[:, 1]}, "output"),
+        (lambda kind: kind(3), {"target": lambda out: out.sigmoid()[:, 1]}, "probability"),
     ],
 )
 def test_the_explained_number_is_called_what_it_is(kind, every, make, options, unit):

@@ -118,7 +118,7 @@ class Attribution(OwnMemory):
     """Whether the expansion itself leaves a part of the states out, whatever the numbers are."""
     unit: str = "logit"
     """What the explained number is called: ``"logit"``, ``"probability"`` or ``"log-probability"``; ``"output"`` of a
-    model that has one, ``"difference"`` of two."""
+    model that has one and of a target that is a function, ``"difference"`` of two."""
 
     def __len__(self) -> int:
         return len(self.tokens)

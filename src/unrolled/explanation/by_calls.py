@@ -54,7 +54,7 @@ def explain_calls(
     found = _mean([open_calls(plain, asked, networks, member) for member in chosen.members()])
     titles = line_titles([line.line for line in found.lines])
     unit = replace(asked.wanted, every=False).choose(plain.output, len(found.logit)).unit
-    unit = "probability" if unit == "logit" and found.is_sigmoid else unit
+    unit = "probability" if found.is_sigmoid and unit in {"logit", "output"} else unit
     if call is not None and not 0 <= call < len(titles):
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
     asked.refuse_several(len(found.logit))

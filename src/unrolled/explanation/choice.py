@@ -102,7 +102,7 @@ class Wanted:
         if callable(target):
             if against is not None:
                 raise UsageError("against is a class, but the target is a function; subtract in the function instead")
-            return Choice((target,), (function_name(target),) * batch)
+            return Choice((target,), (function_name(target),) * batch, unit="output")  # of any kind, as a forecast
         logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
         count = logits.shape[1]
         known = class_names(self.classes, count)

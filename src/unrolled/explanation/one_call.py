@@ -136,7 +136,7 @@ class _OpenedCall:
         one = replace(
             self.features.put(self._ledger(k, b, words), k, b),
             target=choice.names[k if choice.every else b],
-            unit="probability" if read.is_sigmoid and choice.unit == "logit" else choice.unit,
+            unit="probability" if read.is_sigmoid and choice.unit in {"logit", "output"} else choice.unit,
             deterministic=self.deterministic,
         )
         limit = limit_note(one) if asked.max_order is None and not self.opened.coupled else ()
