@@ -113,6 +113,14 @@ def test_an_operation_without_a_rule_falls_back_to_the_ray_with_a_note():
         assert abs(found.ledger.remainder) < 1e-9
 
 
+@pytest.mark.parametrize("name", ["softmax", "exp"])
+def test_a_target_that_reads_the_model_by_a_held_result_only_is_noted_by_its_name(name):
+    target = {"softmax": lambda out: out.softmax(1)[:, 1], "exp": lambda out: out[:, 1].exp()}[name]
+    note = unrolled.explain(Model(nn.GRU, "last").double(), TOKENS[:1], target=target).notes[0]
+    assert note.startswith("the readout is a ray from states of zero")
+    assert note.endswith(f"held results only, if at all (held last: {name})")
+
+
 def test_another_network_behind_the_one_that_is_opened():
     def two(model, tokens):
         states = model.net(model.embedding(tokens))[0]

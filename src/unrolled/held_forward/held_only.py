@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from unrolled.errors import UnrolledError, UnsupportedOperationError
 from unrolled.held_forward.mode import FOLLOWED, HeldForward
 
-__all__ = ["HeldOnlyError", "follow_if_held_only"]
+__all__ = ["HeldOnlyError", "follow_if_held_only", "held_last"]
 
 
 class RunOfMode(Protocol):
@@ -82,8 +82,7 @@ def follow_if_held_only(
 
         last = _last_that_works(len(held_names), attempt)
         if last is None:
-            held = ", ".join(dict.fromkeys(held_names[-3:]))
-            raise HeldOnlyError(f"{error}{f' (held last: {held})' if held else ''}") from error
+            raise HeldOnlyError(f"{error}{held_last(held_names)}") from error
     follows, followed, found = last
     while beside := {number for number in found.held if followed.mode.held_names[number] in FOLLOWED}:
         follows = replace(follows, beside=follows.beside | beside)
@@ -93,6 +92,12 @@ def follow_if_held_only(
     names = ", ".join(dict.fromkeys(name for k, name in enumerate(held_names) if k in follows and name in FOLLOWED))
     note = f"the target is a result of {names}, not a logit: its slopes are averaged along a straight line"
     return found, follows, (note,)
+
+
+def held_last(names: Sequence[str]) -> str:
+    """Name the operations whose results were held last, behind the sentence that says what they are to the output."""
+    last = ", ".join(dict.fromkeys(names[-3:]))
+    return f" (held last: {last})" if last else ""
 
 
 def _last_that_works(count: int, attempt: Callable[[int], T]) -> T | None:

@@ -35,6 +35,7 @@ from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.held_forward.graph import check_linear
+from unrolled.held_forward.held_only import held_last
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.rows import Rows
 from unrolled.held_forward.runs_that_fail import failures_refused
@@ -67,7 +68,7 @@ class HeldReadouts:
                 output = recorded.replay(given)
                 selected = self._select(output)
             self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]
-            self._outputs, self._coarsest = selected, mode.coarsest
+            self._outputs, self._coarsest, self._held_names = selected, mode.coarsest, mode.held_names
         refuse_read_numbers(
             mode.taken, lambda: self._select(recorded.replay(recorded.states)), self._select(recorded.output), set()
         )
@@ -89,7 +90,8 @@ class HeldReadouts:
         check_linear(output, NODES)
         linear = LinearOutput(output, [row.leaf for row in rows], keeps=len(self._targets) > 1)
         if linear.reads_held_only(range(len(states)), rows):
-            raise UnsupportedOperationError("the target depends on the states by held results only, if at all")
+            last = held_last(self._held_names)
+            raise UnsupportedOperationError(f"the target depends on the states by held results only, if at all{last}")
         parts = [each.detach() if each is not None else None for each in linear.split()]
         gap = sum_gap(output, logit, parts, self._coarsest)
         if gap is not None:
