@@ -141,3 +141,13 @@ def test_a_weight_may_be_an_array_or_a_list():
     for given in (weight.numpy(), weight.tolist(), weight.double()):
         torch.testing.assert_close(found.scores(given), found.scores(weight))
         torch.testing.assert_close(found.final_scores(given), found.final_scores(weight))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_first_infinite_number_of_the_inputs_is_named(packed):
+    x, lengths = torch.zeros(3, 6, 2), torch.tensor([2, 6, 5])
+    x[2, 1, 0], x[1, 4, 1], x[1, 5, 0] = torch.nan, torch.inf, torch.nan
+    x[0, 2] = torch.nan if packed else 0.0  # padding
+    given = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False) if packed else x
+    with pytest.raises(NonFiniteError, match=r"the first is number 1 of step 4 of sequence 1, counted from 0$"):
+        unrolled.decompose(nn.GRU(2, 3, batch_first=True), given)

@@ -217,6 +217,17 @@ def test_an_output_that_is_not_finite_is_refused():
         unrolled.account(model, ids(2, 4), target=1)
 
 
+def test_the_infinite_number_of_an_argument_is_named():
+    class Reads(nn.Linear):
+        def forward(self, given, scale):
+            return super().forward(given["series"][1]) * scale
+
+    series = torch.ones(2, 3)
+    series[1, 2] = torch.nan
+    with pytest.raises(NonFiniteError, match=r"finite numbers; argument 0\[series\]\[1\] is nan at \(1, 2\)$"):
+        unrolled.account(Reads(3, 2), {"series": [torch.ones(1), series]}, scale=1.0, target=1)
+
+
 def test_an_infinite_weight_of_another_class_is_named():
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
     with torch.no_grad():

@@ -20,6 +20,7 @@ __all__ = [
     "checked_order",
     "checked_tolerance",
     "checked_weight",
+    "place_of_infinite_number",
     "refuse_devices_without_float64",
     "refuse_meta",
     "refuse_nested",
@@ -56,6 +57,15 @@ def refuse_nested(named: Mapping[str, object]) -> None:
                 f"{_at(name, place)} is a nested tensor, whose entries cannot be followed; pass a list of its tensors, "
                 "x.unbind(), or a padded one, and let the model make what it reads of them"
             )
+
+
+def place_of_infinite_number(named: Mapping[str, object]) -> str:
+    """Say which number of some arguments is NaN or infinite, the first one, behind what came of it; "" for none."""
+    for (name, *place), value in leaves(dict(named)):
+        if not torch.isfinite(value).all():
+            index = tuple(torch.isfinite(value).logical_not().nonzero()[0].tolist())
+            return f"; {_at(name, place)} is {value[index].item()} at {index}"
+    return ""
 
 
 def _at(name: str, place: Sequence[object]) -> str:

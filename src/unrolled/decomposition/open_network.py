@@ -76,6 +76,16 @@ def _check_finite(values: Tensor, what: str) -> None:
         raise NonFiniteError(f"{what} hold NaN or infinity; expected finite numbers")
 
 
+def _check_inputs(x: Tensor) -> None:
+    """Refuse inputs of shape (time, batch, input) that are not finite."""
+    try:
+        _check_finite(x, "inputs")
+    except NonFiniteError as error:
+        sequence, step, entry = torch.isfinite(x).logical_not().transpose(0, 1).nonzero()[0].tolist()
+        first = f"the first is number {entry} of step {step} of sequence {sequence}, counted from 0"
+        raise NonFiniteError(f"{error}; {first}") from None
+
+
 def _own_output(
     rnn: Network, x: Tensor, layout: Layout, state: InitialState, known: Tensor | PackedSequence | None
 ) -> Tensor:
@@ -140,7 +150,7 @@ def _open_layers(
 ) -> OpenedNetwork:
     """Run a network layer by layer, and compare the top layer's states with the network's own."""
     x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
-    _check_finite(x, "inputs")
+    _check_inputs(x)
     own_type = next((p.dtype for p in rnn.parameters()), x.dtype)
     x = _converted(x, "inputs", own_type, autocast)
     dtype = torch.float32 if own_type in HALVES else own_type
@@ -192,7 +202,7 @@ def _open_cell(
         kind = type(state).__name__
         raise UsageError(f"the state is a {kind}; expected a flat one for a cell, shape (batch, state)")
     x, layout = read_batch(inputs, cell.input_size, False, lengths)
-    _check_finite(x, "inputs")
+    _check_inputs(x)
     own_type = next((p.dtype for p in cell.parameters()), x.dtype)
     dtype = torch.float32 if own_type in HALVES else own_type
     x = _converted(x, "inputs", own_type, autocast).to(dtype)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from unrolled.decomposition.arguments import place_of_infinite_number
 from unrolled.decomposition.eval_mode import without_autocast
 from unrolled.decomposition.parity import FINER, PARITY
 from unrolled.decomposition.preserve_model import preserved
@@ -47,7 +49,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     with infinite_weights_named(model), preserved(model, asked.seed) as generators, without_autocast(), few:
         plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
         target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against, (args, kwargs))
-        expected = _checked(target.select(plain.output).detach())
+        expected = _checked(target.select(plain.output).detach(), args, kwargs)
         runs = plain.runs
         drawn = runs.second(expected, target.select) if runs.draws else ()  # else the held run tells
         held = HeldRuns(plain, asked, target.select, expected)
@@ -97,7 +99,7 @@ def _not_finite(model: nn.Module, found: Account) -> NonFiniteError:
     return NonFiniteError(f"weights {name} hold NaN or infinity; expected finite numbers")
 
 
-def _checked(output: Tensor) -> Tensor:
+def _checked(output: Tensor, args: Sequence[object], kwargs: Mapping[str, object]) -> Tensor:
     """Return an output that can be accounted for, and refuse any other."""
     if output.dtype not in PARITY:
         raise UsageError(
@@ -107,7 +109,8 @@ def _checked(output: Tensor) -> Tensor:
         )
     refuse_no_examples(output)
     if not torch.isfinite(output).all():
-        raise NonFiniteError(f"the output is {output.tolist()}; expected finite numbers")
+        place = place_of_infinite_number({**{f"argument {k}": each for k, each in enumerate(args)}, **kwargs})
+        raise NonFiniteError(f"the output is {output.tolist()}; expected finite numbers{place}")
     return output
 
 
