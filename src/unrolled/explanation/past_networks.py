@@ -131,7 +131,7 @@ def _depends(results: list[Tensor], sources: list[Tensor]) -> bool:
     results = [each for each in results if each.requires_grad]
     if not results or not sources:
         return False
-    weights = [torch.linspace(1.0, 2.0, each.numel()).reshape(each.shape).to(each) for each in results]
+    weights = [torch.linspace(1.0, 2.0, each.numel(), device="cpu").view(each.shape).to(each) for each in results]
     gradients = torch.autograd.grad(results, sources, weights, retain_graph=True, allow_unused=True)
     return any(each is not None and bool(each.any()) for each in gradients)
 

@@ -63,7 +63,7 @@ def words_of_texts(
 def _examples_of(packed: PackedSequence) -> list[int]:
     """Return the example of each token of a packed batch, whose steps stand one after the other."""
     order = packed.sorted_indices
-    places = torch.cat([torch.arange(int(size)) for size in packed.batch_sizes])
+    places = torch.cat([torch.arange(int(size), device="cpu") for size in packed.batch_sizes])
     found: list[int] = (places if order is None else order.cpu()[places]).tolist()
     return found
 

@@ -106,7 +106,8 @@ def test_networks_of_related_work_have_our_numbers_alone():
     assert rows["MI-LSTM"][1:] == ["5.00", "2", "2.000"]
     assert rows["LSTM"][1:] == ["5.00 (143.33)", "2 (18)", "2.000 (1.308)"]
     assert not any("MI-" in row[0] for row in report.tables[-1].cells())  # no published sizes to count
-    assert not any("MI-" in trial.label for trial in EqualParameters().trials("cpu"))
+    for scale in EqualParameters.scales:
+        assert sum("MI-LSTM, seed 0" in trial.label for trial in EqualParameters().trials(scale)) == 2
     for draw in report.figures.values():
         labels = [label.get_text() for panel in draw().axes for label in panel.get_yticklabels()]
         assert labels.count("tensor RNN") == 2

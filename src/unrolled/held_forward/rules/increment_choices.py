@@ -122,7 +122,12 @@ def _of_answers(call: IncrementCall, compute: Callable[..., Tensor]) -> Tensor:
         answers = [each != 0 if isinstance(each, Tensor) else bool(each) for each in call.args]
         like = next(each for each in call.args if call.moves(each))
         moves = any(map(call.moves, answers))
-        result = compute(*(each if call.moves(each) else torch.as_tensor(each).to(like) for each in answers))
+        result = compute(
+            *(
+                each if call.moves(each) else torch.as_tensor(each, dtype=like.dtype, device=like.device)
+                for each in answers
+            )
+        )
         return result if moves else call.mode.of_numbers(result != 0)
 
 
