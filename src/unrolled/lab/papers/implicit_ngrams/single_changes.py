@@ -65,7 +65,7 @@ from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import mean_errors
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
-from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
+from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table3 import PUBLISHED as ACCURACIES
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED as RELATIONS
 from unrolled.lab.training.run_folder import Run
@@ -223,9 +223,8 @@ class SingleChanges(Experiment):
         if part == "ratings":
             return Intensification().run(trial, setup)
         model = {name: chosen[name] for name in _ARCHITECTURE if name in chosen}
-        model["encoder"] = encoder_of(chosen["network"])
-        if "block" in chosen:
-            model["options"] = {"window": chosen["block"]}
+        window = {"window": chosen["block"]} if "block" in chosen else {}
+        model |= encoder_settings({**chosen, "model": chosen["network"], **window})
         training = {name: chosen[name] for name in _LEARNED if name in chosen}
         task: str | type[AllClasses] = "relate" if part == "relations" else "classify"
         corpus = _corpus(part, chosen["data"], "directed" in chosen, setup.data)
