@@ -18,22 +18,40 @@ def draw(*shape, seed):
 
 
 MATRIX, SHIFT, GAIN, BIAS = draw(D, D, seed=0), draw(D, seed=1), draw(D, seed=2), draw(D, seed=3)
+BATCH_NORM = nn.BatchNorm1d(1, track_running_stats=False).double().eval()
 OPERATIONS = {
     "layer norm": lambda z: F.layer_norm(z, (D,)),
     "layer norm with weights": lambda z: F.layer_norm(z, [D], weight=GAIN, bias=BIAS, eps=0.1),
     "layer norm of the package torch": lambda z: torch.layer_norm(z, (D,), GAIN, BIAS),
+    "layer norm by keywords": lambda z: torch.layer_norm(input=z, normalized_shape=(D,), weight=GAIN),
     "layer norm of a module": nn.LayerNorm(D).double(),
     "instance norm": lambda z: F.instance_norm(z[None, None], eps=0.1)[0, 0],
     "instance norm with weights": lambda z: F.instance_norm(z[None, None], weight=GAIN[:1], bias=BIAS[:1])[0, 0],
     "instance norm by running numbers": lambda z: F.instance_norm(
         z[None, None], torch.zeros(1).double(), torch.ones(1).double(), use_input_stats=False
     )[0, 0],
+    "batch norm": lambda z: F.batch_norm(z[None, None], None, None, GAIN[:1], BIAS[:1], training=True, eps=0.1)[0, 0],
+    "batch norm of examples": lambda z: F.batch_norm(z[:, None], None, None, training=True, eps=0.1)[:, 0],
+    "batch norm of a module": lambda z: BATCH_NORM(z[None, None])[0, 0],
+    "batch norm by running numbers": lambda z: F.batch_norm(z[None], SHIFT, GAIN.square(), GAIN, BIAS)[0],
     "group norm": lambda z: F.group_norm(z[None], 2)[0],
     "solve": lambda z: torch.linalg.solve(torch.eye(D) + z[:, None] * MATRIX, z),
+    "solve by keywords": lambda z: torch.linalg.solve(A=torch.eye(D) + z[:, None] * MATRIX, B=z),
     "solve from the right": lambda z: torch.linalg.solve(torch.eye(D) + z[:, None] * MATRIX, z[None], left=False)[0],
     "solve of several systems": lambda z: torch.linalg.solve(
         torch.eye(D) + z[:, None, None] * MATRIX, GAIN.expand(D, D)
     )[0],
+    "determinant": lambda z: torch.linalg.det(torch.eye(D) + z[:, None] * MATRIX) * z,
+    "determinant by keywords": lambda z: torch.det(input=torch.eye(D) + z[:, None] * MATRIX) * z,
+    "determinant of odd rows": lambda z: (torch.eye(D).roll(1, 0) + z[:, None] * MATRIX / 4).det() * z,
+    "determinants": lambda z: torch.det(torch.eye(D) + z[:, None, None] * MATRIX / 4),
+    "logarithm of a determinant": lambda z: torch.logdet(torch.eye(D) * 9 + z[:, None] * MATRIX) * z,
+    "logarithm of a determinant's size": lambda z: torch.linalg.slogdet(torch.eye(D) - 9 * z[:, None] * MATRIX)[1] * z,
+    "sign and logarithm": lambda z: (
+        torch.slogdet(torch.eye(D) + z[:, None] * MATRIX).logabsdet
+        * (torch.eye(D) + z[:, None] * MATRIX).slogdet().sign
+        * z
+    ),
     "solve of a matrix": lambda z: torch.linalg.solve(torch.eye(D) + z[:, None] * MATRIX, MATRIX)[0],
 }
 

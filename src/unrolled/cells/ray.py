@@ -24,6 +24,7 @@ from unrolled.held_forward.step_operator import HeldStep
 from unrolled.linalg.matrices import small_as_matrices
 from unrolled.linalg.operators import MatrixFree, Operator
 from unrolled.linalg.quadrature import Rule
+from unrolled.linalg.written_operations import with_written_operations
 
 __all__ = ["MatrixFreeRay", "Ray"]
 
@@ -125,8 +126,9 @@ class MatrixFreeRay(Ray[Operator]):
     def _differentiated_step(self) -> Callable[[Tensor, Tensor], Tensor]:
         """The step; one that torch does not differentiate is refused here, and not in the middle of a sweep."""
         first = self.start[:1], self.before[:1]
-        torch.func.jvp(self.step, first, tuple(map(torch.ones_like, first)))
-        return self.step
+        step = with_written_operations(self.step)
+        torch.func.jvp(step, first, tuple(map(torch.ones_like, first)))
+        return step
 
     def operator(self, rule: Rule) -> MatrixFree:
         """Apply a rule to the Jacobians along the ray."""

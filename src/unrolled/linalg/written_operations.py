@@ -1,31 +1,63 @@
-"""Operations whose second derivative torch's forward mode computes wrongly, written in those where it does not.
+"""Operations whose derivatives torch's forward mode computes wrongly or not at all, written in those where it does.
 
-The derivatives of ``layer_norm`` and of ``solve`` read what their kernels return beside the result, mean and scale or
-factors of the matrix, and these have no derivative of their own. Forward mode that is taken twice leaves out how they
-change.
+The derivatives of ``layer_norm``, ``batch_norm``, ``solve`` and ``det`` read what their kernels return beside the
+result, mean and scale or factors of the matrix, and these have no derivative of their own. Forward mode that is taken
+twice leaves out how they change. The first derivative of ``det`` is wrong at singular matrices, that of
+``cholesky_inverse`` everywhere, and the second and third of products where factors are zero. ``glu`` has no second
+derivative, and neither attention nor ``cdist`` has a first one.
+
+Source:
+    Bird (2011), A simple division-free algorithm for computing determinants, Information Processing Letters 111.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["WrittenOperations"]
+__all__ = ["WrittenOperations", "with_written_operations"]
+
+_SMALL = 8
+"""Up to so many rows a determinant is computed without divisions, and so has its derivatives where it is zero too."""
+
+
+class _SolveEx(NamedTuple):
+    result: Tensor
+    info: Tensor
+
+
+class _Slogdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
 
 
 class WrittenOperations(TorchFunctionMode):
-    """Computes layer and instance norms by sums, and solutions of linear systems by inverses."""
+    """Computes norms by sums, solutions of linear systems by inverses, determinants by products and sums."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run an operation."""
-        return _WRITTEN.get(func, func)(*args, **(kwargs or {}))
+        options = dict(kwargs or {})
+        if func not in _WRITTEN:
+            return func(*args, **options)
+        return _WRITTEN[func](*args, *(options.pop(name) for name in _OPERANDS if name in options), **options)
+
+
+def with_written_operations(step: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a step that runs with the operations of this module."""
+
+    def run(*given: Tensor) -> Tensor:
+        with WrittenOperations():
+            return step(*given)
+
+    return run
 
 
 def _layer_norm(
@@ -53,9 +85,29 @@ def _instance_norm(
 ) -> Tensor:
     if not use_input_stats:
         return F.instance_norm(z, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
-    found, form = _standardised(z, tuple(range(2, z.dim())), eps), (-1, *[1] * (z.dim() - 2))
-    found = found if weight is None else found * weight.view(form)
-    return found if bias is None else found + bias.view(form)
+    return _scaled(_standardised(z, tuple(range(2, z.dim())), eps), weight, bias)
+
+
+def _batch_norm(
+    z: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    if not training:
+        return F.batch_norm(z, running_mean, running_var, weight, bias, training, momentum, eps)
+    return _scaled(_standardised(z, (0, *range(2, z.dim())), eps), weight, bias)
+
+
+def _scaled(z: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Multiply channels, which stand second, and move them."""
+    form = (-1, *[1] * (z.dim() - 2))
+    z = z if weight is None else z * weight.view(form)
+    return z if bias is None else z + bias.view(form)
 
 
 def _standardised(z: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
@@ -70,9 +122,129 @@ def _solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
     return inverse @ b if left else b @ inverse
 
 
+def _solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> _SolveEx:  # noqa: ARG001
+    return _SolveEx(_solve(a, b, left=left), torch.zeros(a.shape[:-2], dtype=torch.int32, device=a.device))
+
+
+def _tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    if dims is not None:
+        places = [axis % a.dim() for axis in dims]
+        a = a.movedim(places, [*range(a.dim() - len(places), a.dim())])
+    solution = a.shape[b.dim() :]
+    return _solve(a.reshape(b.numel(), -1), b.reshape(-1)).reshape(solution)
+
+
+def _cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
+    factor = factor.triu() if upper else factor.tril()
+    identity = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    inverse = torch.linalg.solve_triangular(factor, identity.expand(factor.shape), upper=upper)
+    return inverse @ inverse.mH if upper else inverse.mH @ inverse
+
+
+def _determinant_factors(a: Tensor) -> Tensor:
+    """Return numbers whose product is the determinant, on the last axis."""
+    if a.shape[-1] > _SMALL:
+        permutation, _, upper = torch.linalg.lu(a)
+        sign = torch.linalg.det(permutation)
+        return torch.cat((sign[..., None], upper.diagonal(dim1=-2, dim2=-1)), -1)
+    found = a
+    for _ in range(a.shape[-1] - 1):  # Bird's algorithm
+        diagonal = found.diagonal(dim1=-2, dim2=-1)
+        below = diagonal.sum(-1, keepdim=True) - diagonal.cumsum(-1)
+        found = (torch.diag_embed(below) - found.triu(1)) @ a
+    return found[..., 0, :1]
+
+
+def _det(a: Tensor) -> Tensor:
+    return _prod(_determinant_factors(a), -1)
+
+
+def _slogdet(a: Tensor) -> _Slogdet:
+    factors = _determinant_factors(a)
+    return _Slogdet(factors.sgn().prod(-1), factors.abs().log().sum(-1))
+
+
+def _logdet(a: Tensor) -> Tensor:
+    sign, logarithm = _slogdet(a)
+    return logarithm if a.is_complex() else torch.where(sign < 0, torch.nan, logarithm)
+
+
+def _prod(z: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    z = z.to(dtype or z.dtype)
+    if dim is None:
+        z, dim = z.reshape(-1), 0
+    found = _cumprod(z, dim).select(dim, -1) if z.numel() else torch.prod(z, dim)
+    return found.unsqueeze(dim) if keepdim else found
+
+
+def _cumprod(z: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    factors = z.to(dtype or z.dtype)
+    return torch.stack([*accumulate(factors.unbind(dim), torch.mul)], dim) if z.numel() else torch.cumprod(z, dim)
+
+
+def _glu(z: Tensor, dim: int = -1) -> Tensor:
+    first, gate = z.chunk(2, dim)
+    return first * gate.sigmoid()
+
+
+def _scatter_reduce(*given: Any, **named: Any) -> Tensor:
+    if "prod" in (named.get("reduce"), *given[4:5]):
+        raise NotImplementedError("torch's forward mode takes the derivative of scatter_reduce by 'prod' for zero")
+    return torch.scatter_reduce(*given, **named)
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if attn_mask is not None:
+        is_choice = attn_mask.dtype == torch.bool
+        scores = scores.masked_fill(~attn_mask, -torch.inf) if is_choice else scores + attn_mask
+    return F.dropout(scores.softmax(-1), dropout_p) @ value
+
+
+def _many_heads(*given: Any, need_weights: bool = True, **named: Any) -> tuple[Tensor, Tensor | None]:
+    named["need_weights"] = True  # it computes what it returns by operations that have derivatives
+    found, weights = F.multi_head_attention_forward(*given, **named)
+    return found, weights if need_weights else None
+
+
+def _cdist(first: Tensor, second: Tensor, p: float = 2.0, compute_mode: object = None) -> Tensor:  # noqa: ARG001
+    return torch.linalg.vector_norm(first[..., :, None, :] - second[..., None, :, :], p, -1)
+
+
 _WRITTEN: dict[Callable[..., Any], Callable[..., Any]] = {
     F.layer_norm: _layer_norm,
     torch.layer_norm: _layer_norm,
     F.instance_norm: _instance_norm,
+    F.batch_norm: _batch_norm,
     torch.linalg.solve: _solve,
+    torch.linalg.solve_ex: _solve_ex,
+    torch.linalg.tensorsolve: _tensorsolve,
+    torch.cholesky_inverse: _cholesky_inverse,
+    Tensor.cholesky_inverse: _cholesky_inverse,
+    **dict.fromkeys((torch.det, torch.linalg.det, Tensor.det), _det),
+    **dict.fromkeys((torch.slogdet, torch.linalg.slogdet, Tensor.slogdet), _slogdet),
+    **dict.fromkeys((torch.logdet, Tensor.logdet), _logdet),
+    **dict.fromkeys((torch.prod, Tensor.prod), _prod),
+    **dict.fromkeys((torch.cumprod, Tensor.cumprod), _cumprod),
+    F.glu: _glu,
+    F.scaled_dot_product_attention: _attention,
+    F.multi_head_attention_forward: _many_heads,
+    torch.cdist: _cdist,
+    **dict.fromkeys((torch.scatter_reduce, Tensor.scatter_reduce), _scatter_reduce),
 }
+_OPERANDS = ("input", "A", "B", "x1", "x2")
+"""The names of the first arguments of these operations, in their order."""

@@ -1,0 +1,294 @@
+"""Operations that torch's forward mode differentiates wrongly, against reverse mode and against definitions."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import unrolled
+from unrolled.errors import UnsupportedOperationError
+from unrolled.linalg.quadrature import taylor_sum
+from unrolled.linalg.written_operations import with_written_operations
+
+D = 4
+
+
+def draw(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+MATRIX, SHIFT, GAIN, BIAS = draw(D, D, seed=0), draw(D, seed=1), draw(D, seed=2), draw(D, seed=3)
+
+
+def matrix(z, size=D):
+    """A matrix near the identity that depends on all numbers of z."""
+    return torch.eye(size, dtype=z.dtype) + 0.3 * z.repeat(size // D)[:, None] * draw(size, size, seed=7)
+
+
+def definite(z):
+    return matrix(z) @ matrix(z).T + torch.eye(D, dtype=z.dtype)
+
+
+def spread(z):
+    """Standardise columns by their formula: the third derivative of torch's batch norm is wrong in reverse mode too."""
+    apart = z - z.mean(0)
+    return apart / (apart.square().mean(0) + 1e-5).sqrt()
+
+
+def attend(z):
+    return torch.softmax(z @ z.T / D**0.5, -1) @ z
+
+
+def attend_to(query, keys):
+    return torch.softmax(keys @ query / D**0.5, 0) @ keys
+
+
+def distances(z):
+    return (matrix(z)[:, None] - MATRIX).square().sum(-1).sqrt()
+
+
+torch.manual_seed(0)
+HEADS = nn.MultiheadAttention(D, 2, batch_first=True).double().eval()
+FURTHER = {
+    "det": (lambda z: torch.linalg.det(matrix(z)) * GAIN, None),
+    "det of a method": (lambda z: matrix(z).det() * GAIN, None),
+    "det of twelve rows": (lambda z: torch.det(matrix(z, 12)) * GAIN, None),
+    "det of several matrices": (lambda z: torch.linalg.det(torch.stack((matrix(z), 2 * matrix(z)))).repeat(2), None),
+    "slogdet": (lambda z: torch.slogdet(matrix(z))[1] * GAIN, None),
+    "slogdet by name": (lambda z: torch.linalg.slogdet(matrix(z, 12)).logabsdet * GAIN, None),
+    "logdet": (lambda z: torch.logdet(definite(z)) * GAIN, None),
+    "solve_ex": (lambda z: torch.linalg.solve_ex(matrix(z), z).result, None),
+    "tensorsolve": (lambda z: torch.linalg.tensorsolve(matrix(z).view(2, 2, D), z.view(2, 2)), None),
+    "tensorsolve of moved axes": (
+        lambda z: torch.linalg.tensorsolve(matrix(z).view(2, 2, 2, 2), z.view(2, 2), dims=(0, 2)).flatten(),
+        None,
+    ),
+    "cholesky_inverse": (
+        lambda z: torch.cholesky_inverse(torch.linalg.cholesky(definite(z)))[0],
+        lambda z: torch.linalg.inv(definite(z))[0],
+    ),
+    "cholesky_inverse of an upper factor": (
+        lambda z: torch.linalg.cholesky(definite(z), upper=True).cholesky_inverse(upper=True)[0],
+        lambda z: torch.linalg.inv(definite(z))[0],
+    ),
+    "batch norm": (lambda z: F.batch_norm(matrix(z), None, None, training=True)[0], lambda z: spread(matrix(z))[0]),
+    "batch norm with weights": (
+        lambda z: F.batch_norm(matrix(z)[..., None], None, None, GAIN, BIAS, training=True)[0, :, 0],
+        lambda z: spread(matrix(z))[0] * GAIN + BIAS,
+    ),
+    "batch norm by running numbers": (lambda z: F.batch_norm(matrix(z), BIAS, GAIN.abs(), GAIN, BIAS)[0], None),
+    "gated linear unit": (lambda z: F.glu(torch.cat((z, z * z))), lambda z: z * torch.sigmoid(z * z)),
+    "gated linear unit of a module": (lambda z: nn.GLU(0)(torch.stack((z, z * z)))[0], lambda z: z * (z * z).sigmoid()),
+    "attention": (
+        lambda z: F.scaled_dot_product_attention(*3 * (matrix(z)[None],))[0, 0],
+        lambda z: attend(matrix(z))[0],
+    ),
+    "attention with a mask": (
+        lambda z: F.scaled_dot_product_attention(*3 * (matrix(z)[None],), attn_mask=MATRIX, scale=0.5)[0, 0],
+        lambda z: (torch.softmax(0.5 * matrix(z) @ matrix(z).T + MATRIX, -1) @ matrix(z))[0],
+    ),
+    "attention to what was before": (
+        lambda z: F.scaled_dot_product_attention(*3 * (matrix(z)[None],), is_causal=True)[0, 1],
+        lambda z: attend_to(matrix(z)[1], matrix(z)[:2]),
+    ),
+    "attention of a module": (
+        lambda z: HEADS(*3 * (matrix(z)[None],), need_weights=False)[0][0, 0],
+        lambda z: HEADS(*3 * (matrix(z)[None],), need_weights=True)[0][0, 0],
+    ),
+    "distances": (lambda z: torch.cdist(matrix(z), MATRIX)[0], lambda z: distances(z)[0]),
+}
+"""What torch's forward mode cannot differentiate three times, and what it is where reverse mode cannot either."""
+
+
+def derivatives(function, state, direction, weights):
+    """The first derivative along a direction, and its first two along the state, by reverse mode."""
+    a, b = (torch.zeros((), dtype=torch.float64, requires_grad=True) for _ in range(2))
+    (found,) = torch.autograd.grad(function(a * state + b * direction) @ weights, b, create_graph=True)
+    listed = [found.item()]
+    for _ in range(2):
+        (found,) = torch.autograd.grad(found, a, create_graph=True)
+        listed.append(found.item())
+    return listed
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_three_derivatives_are_those_of_reverse_mode(name):
+    state, direction, weights = draw(D, seed=4), draw(D, seed=5), draw(D, seed=6)
+    operation, judge = FURTHER[name]
+    values = state @ MATRIX + SHIFT
+    torch.testing.assert_close(
+        with_written_operations(operation)(values), (judge or operation)(values), rtol=1e-12, atol=1e-12
+    )
+
+    def step(s):
+        return torch.tanh(operation(0.5 * s @ MATRIX + SHIFT))
+
+    def along(alpha):
+        return {"image": torch.func.jvp(with_written_operations(step), (alpha * state,), (direction,))[1]}
+
+    true = derivatives(lambda s: torch.tanh((judge or operation)(0.5 * s @ MATRIX + SHIFT)), state, direction, weights)
+    for order in (1, 2, 3):
+        found = (taylor_sum(order)(along)["image"] @ weights).item()
+        assert found == pytest.approx(sum(each / math.factorial(n + 1) for n, each in enumerate(true[:order])), 1e-9)
+    assert min(map(abs, true[1:])) > 1e-3  # the control: no derivative is zero
+
+
+def by_permutations(a):
+    """The determinant by its definition."""
+    size = range(len(a))
+    total = 0.0
+    for order in permutations(size):
+        sign = (-1.0) ** sum(order[i] > order[j] for i in size for j in range(i + 1, len(order)))
+        product = sign
+        for i in size:
+            product = product * a[i, order[i]]
+        total = total + product
+    return total
+
+
+@pytest.mark.parametrize("zeros", range(5))
+@pytest.mark.parametrize("product", ["prod", "prod of all", "prod of an axis", "cumprod"])
+def test_a_product_has_its_derivatives_where_factors_are_zero(product, zeros):
+    """As the product of numbers one by one has them; torch's second or third one is not that."""
+    functions = {
+        "prod": lambda z: z.prod(),
+        "prod of all": lambda z: torch.prod(z[None], 1, True)[0, 0],
+        "prod of an axis": lambda z: torch.prod(torch.stack((z, z)), dim=-1)[1],
+        "cumprod": lambda z: torch.cumprod(z[:, None], 0)[-1, 0],
+    }
+    start, change = draw(4, seed=9).index_fill(0, torch.arange(zeros), 0.0), draw(4, seed=10)
+
+    def derivative(function, order):
+        if order == 0:
+            return lambda alpha: function(start + alpha * change)
+        return lambda alpha: torch.func.jvp(derivative(function, order - 1), (alpha,), (torch.ones_like(alpha),))[1]
+
+    zero = torch.zeros((), dtype=torch.float64)
+    true, found, plain = (
+        [derivative(function, order)(zero).item() for order in range(5)]
+        for function in (
+            lambda z: z[0] * z[1] * z[2] * z[3],
+            with_written_operations(functions[product]),
+            functions[product],
+        )
+    )
+    assert found == pytest.approx(true, abs=1e-12)
+    assert abs(true[4]) > 1e-3
+    if zeros >= 3:
+        assert plain != pytest.approx(true)
+
+
+def test_products_of_other_forms_are_those_of_torch():
+    z = draw(2, 3, 4, seed=11).float()
+    for function in (
+        lambda z: z.prod(1, keepdim=True),
+        lambda z: torch.prod(z, -1, dtype=torch.float64),
+        lambda z: z.cumprod(1),
+        lambda z: torch.cumprod(z, 0, dtype=torch.float64),
+        lambda z: torch.cumprod(input=z, dim=0),
+        lambda z: torch.cdist(x1=z, x2=z + 1),
+        lambda z: torch.cholesky_inverse(input=z[0, :, :3].tril() + 9 * torch.eye(3)),
+        lambda z: z[:, :0].prod(1),
+        lambda z: z[:0].cumprod(1),
+    ):
+        torch.testing.assert_close(with_written_operations(function)(z), function(z))
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0, 3.0, 0.0), (1.0, 0.0, 0.0, 2.0), (0.0, 0.0, 0.0, 0.0)])
+def test_a_determinant_that_is_zero_has_its_derivatives(values):
+    """Of a matrix that has no inverse too, where torch's own first derivative is zero."""
+    start, change = torch.diag(torch.tensor(values, dtype=torch.float64)), draw(D, D, seed=8)
+
+    def derivative(function, order):
+        if order == 0:
+            return lambda alpha: function(start + alpha * change)
+        return lambda alpha: torch.func.jvp(derivative(function, order - 1), (alpha,), (torch.ones_like(alpha),))[1]
+
+    zero, written = torch.zeros((), dtype=torch.float64), with_written_operations(torch.linalg.det)
+    true = [derivative(by_permutations, order)(zero).item() for order in range(5)]
+    assert [derivative(written, order)(zero).item() for order in range(5)] == pytest.approx(true, abs=1e-12)
+    assert any(abs(each) > 0.1 for each in true)
+    if values == (1.0, 2.0, 3.0, 0.0):
+        assert derivative(torch.linalg.det, 1)(zero).item() != pytest.approx(true[1])
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("mask", [None, torch.tensor([[True, False, True], [False, True, True]])])
+def test_attention_is_that_of_torch(mask, groups):
+    query, key, value = (
+        draw(2, 4, 2, D, seed=12),
+        draw(2, 4 // groups, 3, D, seed=13),
+        draw(2, 4 // groups, 3, 5, seed=14),
+    )
+
+    def attend_all(query, key, value):
+        return F.scaled_dot_product_attention(query, key, value, mask, enable_gqa=groups > 1)
+
+    found = with_written_operations(attend_all)(query, key, value)
+    torch.testing.assert_close(found, attend_all(query, key, value), rtol=1e-12, atol=1e-12)
+
+
+class OfOperation(nn.Module):
+    """A loop over a step that runs one operation."""
+
+    def __init__(self, operation):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.read, self.keep = nn.Embedding(9, D), nn.Linear(D, D), nn.Linear(D, D)
+        self.cell, self.head = OfOperationCell(operation, self.read, self.keep), nn.Linear(D, 2)
+        self.double()
+
+    def forward(self, tokens):
+        h = self.head.weight.new_zeros(len(tokens), D)
+        for x in self.embed(tokens).unbind(1):
+            h = self.cell(x, h)
+        return self.head(h)
+
+
+class OfOperationCell(nn.Module):
+    def __init__(self, operation, read, keep):
+        super().__init__()
+        self.operation, self.read, self.keep = operation, read, keep
+
+    def forward(self, x, h):
+        z = self.read(x) + 0.5 * self.keep(h)
+        return torch.tanh(0.3 * torch.stack([self.operation(each) for each in z.unbind(0)]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gated linear unit", "attention", "distances", "det", "batch norm"])
+def test_a_step_of_such_an_operation_is_opened_by_every_expansion(name):
+    """Exactly by path, and by Taylor sums the better the more terms they have."""
+    model, tokens = OfOperation(FURTHER[name][0]), torch.tensor([[3, 1, 4, 1]])
+    exact, *sums = (
+        unrolled.explain(model, tokens, target=1, expansion=expansion)
+        for expansion in ("path", "taylor(1)", "taylor(2)", "taylor(3)")
+    )
+    assert abs(exact.ledger.remainder) < 1e-6
+    remainders = [abs(each.ledger.remainder) for each in sums]
+    assert remainders[0] > remainders[-1] > 0
+
+
+def test_a_step_with_a_gate_and_attention_has_a_taylor_sum():
+    model = OfOperation(lambda z: F.glu(torch.cat((FURTHER["attention"][0](z), z))))
+    found = unrolled.explain(model, torch.tensor([[3, 1]]), target=1, expansion="taylor(2)")
+    assert abs(found.ledger.remainder) < 0.01 * abs(found.ledger.logit)
+
+
+def test_a_step_whose_derivative_torch_takes_for_zero_is_refused():
+    """Forward mode gives products by scatter_reduce no derivative; the account takes others."""
+
+    def products(z):
+        return torch.ones(D, dtype=z.dtype).scatter_reduce(0, torch.tensor([0, 0, 1, 1]), z, reduce="prod")
+
+    wrong = torch.func.jvp(products, (GAIN,), (BIAS,))[1]
+    assert not wrong.any()
+    with pytest.raises(UnsupportedOperationError, match="scatter_reduce by 'prod'"):
+        unrolled.explain(OfOperation(products), torch.tensor([[3, 1]]), target=1, expansion="zero")
+    sums = OfOperation(lambda z: torch.zeros(D, dtype=z.dtype).scatter_reduce(0, torch.tensor([0, 0, 1, 1]), z, "sum"))
+    assert abs(unrolled.explain(sums, torch.tensor([[3, 1]]), target=1, expansion="path").ledger.remainder) < 1e-6
