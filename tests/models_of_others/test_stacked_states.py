@@ -126,6 +126,62 @@ def test_a_step_of_several_cells_has_the_contributions_of_the_cells_opened_one_b
         torch.testing.assert_close(one.triangle.contributions, other.triangle.contributions, rtol=0, atol=1e-12)
 
 
+class Gained(Stack):
+    """Scales each layer by a number or a vector that the model computes: an argument with the layers first."""
+
+    def __init__(self, layers, width=E):
+        super().__init__(layers)
+        self.gain = nn.Parameter(torch.linspace(-1.0, 1.0, layers * width).reshape(layers, width))
+
+    def gains(self):
+        return torch.sigmoid(self.gain).squeeze(1)
+
+    def forward(self, x, h, gains):
+        states = super().forward(x, h)
+        return states * gains.reshape(len(gains), 1, -1)
+
+
+class GainedInside(Gained):
+    """The same, of its own parameters."""
+
+    def forward(self, x, h):
+        return super().forward(x, h, self.gains())
+
+
+class ReadsGained(Reads):
+    def __init__(self, kind, layers, width, known):
+        super().__init__(lambda count: kind(count, width), layers)
+        self.known = known
+
+    def forward(self, ids):
+        h = torch.zeros(self.layers, len(ids), E, dtype=torch.float64)
+        gains = self.step.gains()
+        for word in ids.unbind(1):
+            x = self.step.embed(word)
+            if isinstance(self.step, GainedInside):
+                h = self.step(x, h)
+            else:
+                h = self.step(x, h, gains if self.known else self.step.gains())
+        return self.head(h[-1])
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["computed once", "computed at each step"])
+@pytest.mark.parametrize("width", [1, E], ids=["numbers", "vectors"])
+@pytest.mark.parametrize(("layers", "batch"), [(1, 3), (2, 1), (2, 3), (3, 2)])
+def test_what_is_given_for_each_layer_does_not_make_layers_examples(layers, batch, width, known):
+    found, expected = (
+        unrolled.explain_batch(ReadsGained(kind, layers, width, known), ids(batch), target=1)
+        for kind in (Gained, GainedInside)
+    )
+    assert len(found) == len(expected) == batch
+    for one, other, row in zip(found, expected, ids(batch), strict=True):
+        assert one.notes == ()
+        assert list(one.tokens) == list(other.tokens) == [str(int(each)) for each in row]
+        bands = (each.triangle.contribution_band for each in (one, other))
+        torch.testing.assert_close(*bands, rtol=0, atol=1e-12)
+        assert float(one.triangle.contribution_band.abs().sum()) > 0
+
+
 def test_two_stacked_states_sum_to_the_output():
     model = Reads(TwoStates, 2)
     for one, output in zip(unrolled.explain_batch(model, ids(3), target=1), model(ids(3))[:, 1], strict=True):
@@ -162,6 +218,41 @@ def test_a_vector_of_rates_does_not_make_channels_examples():
     found = unrolled.explain_batch(Channels(), ids(2), target=1, rnn=unrolled.as_cell("step"))
     assert len(found) == 2
     for one, output in zip(found, Channels()(ids(2))[:, 1], strict=True):
+        parts = one.ledger.ngrams + one.ledger.initial + one.ledger.bias
+        assert parts == pytest.approx(output.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("batch", [2, 4])
+def test_what_is_known_of_each_place_does_not_make_places_examples(batch):
+    class Places(Channels):
+        """A state of (examples, places, units), and vectors of places that no step changes."""
+
+        def __init__(self):
+            super().__init__()
+            self.step = Moved()
+            self.register_buffer("known", torch.linspace(-1.0, 1.0, 3 * E).reshape(3, E))
+            self.double()
+
+        def forward(self, ids):
+            h = torch.tanh(self.embed(ids).sum(1)).view(len(ids), 3, E)
+            for _ in range(3):
+                h = self.step(h, self.known)
+            return self.head(h.flatten(1))
+
+    class Moved(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.keep = nn.Linear(E, E)
+
+        def forward(self, state, known):
+            return torch.tanh(self.keep(state) + known)
+
+    model = Places()
+    found = unrolled.explain_batch(model, ids(batch), target=1, rnn=unrolled.as_cell("step"))
+    alone = unrolled.explain_batch(model, ids(batch)[:1], target=1, rnn=unrolled.as_cell("step"))
+    assert len(found) == batch
+    assert found[0].ledger.ngrams == pytest.approx(alone[0].ledger.ngrams, abs=1e-12)
+    for one, output in zip(found, model(ids(batch))[:, 1], strict=True):
         parts = one.ledger.ngrams + one.ledger.initial + one.ledger.bias
         assert parts == pytest.approx(output.item(), abs=1e-12)
 

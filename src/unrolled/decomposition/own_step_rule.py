@@ -50,6 +50,7 @@ def held_own_step(held: HeldCall) -> Any:
     step = StepTensors(call, given, {place: real_form(each) for place, each in leaves(result)})
     opened = _first_that_opens(step.forms)
     cell, step = opened.cell, opened.step
+    step.remember_form()
     layout = Layout(torch.ones(step.batch, dtype=torch.int64, device="cpu"), 1)
     sequence = NetworkCall([[cell]], opened.input[None], layout, [opened.start], opened.own[None])
     _, (final,) = held.mode.run_network(sequence)

@@ -43,8 +43,12 @@ class StepForm:
     """For each tensor of the state among the arguments: where the next one stands among the results."""
     inside: tuple[str, ...] = ()
     """Paths of the steps and cells that it calls itself."""
+    constants: frozenset[Place] = frozenset()
+    """The arguments that are the same tensor in all of several calls."""
     mixes: dict[Any, bool] = field(default_factory=dict, compare=False)
     """Whether rows change each other, by the shapes of calls that were tried."""
+    stacked: dict[Any, bool] = field(default_factory=dict, compare=False)
+    """Whether the examples stand second in the state, by the shapes of calls that were opened."""
 
 
 def real_form(each: Tensor) -> Tensor:

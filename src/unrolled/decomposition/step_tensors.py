@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -34,20 +34,37 @@ class StepTensors:
         state = [self.found[place] for place in self.call.form.state.values() if place in self.found]
         return state or list(self.found.values())
 
-    @cached_property
+    @property
     def forms(self) -> list[StepTensors]:
-        """The forms in which the call may be a cell, the likeliest first."""
-        examples = {each.shape[1] for each in self.known if each.dim() > 2}
-        state = self.call.form.state
-        beside = [each for place, each in self.given.items() if place not in state and each.dim()]
-        as_many = [each for each in beside if len(each) in examples]
-        if len(examples) != 1 or not as_many:
+        """The forms in which the call may be a cell: the one that opened such a call first, else the likeliest."""
+        stacked = self.call.form.stacked.get(self._shapes, self._is_stacked)
+        if stacked is None:
             return [self]
-        stacked = replace(self, stacked=True)
-        # a vector of numbers may be one of channels, as rates of decay are
-        reads = any(each.dim() > 1 or not each.is_floating_point() for each in as_many)
-        of_examples_first = any(len(each) == self.batch for each in beside)
-        return [stacked, self] if reads and not of_examples_first else [self, stacked]
+        return [replace(self, stacked=stacked), replace(self, stacked=not stacked)]
+
+    def remember_form(self) -> None:
+        """Keep for calls of the same shapes that this form opened."""
+        self.call.form.stacked[self._shapes] = self.stacked
+
+    @property
+    def _shapes(self) -> tuple[tuple[Place, torch.Size], ...]:
+        return tuple((place, each.shape) for place, each in self.given.items())
+
+    @property
+    def _is_stacked(self) -> bool | None:
+        """Whether the examples are likelier second than first in the state; None if they can only be first."""
+        examples = {each.shape[1] for each in self.known if each.dim() > 2}
+        form = self.call.form
+        beside = {place: each for place, each in self.given.items() if place not in form.state and each.dim()}
+        as_many = {place: each for place, each in beside.items() if len(each) in examples}
+        if len(examples) != 1 or not as_many:
+            return None
+        read = {place: each for place, each in beside.items() if place not in form.constants}
+        if self.batch == 1:  # one layer, or one example: then other tensors of several axes have one example as well
+            return _reads(as_many.values()) and all(each.dim() < 3 for each in beside.values() if len(each) == 1)
+        return _reads(each for place, each in as_many.items() if place in read) and all(
+            len(each) != self.batch for each in read.values()
+        )
 
     @cached_property
     def alone(self) -> bool:
@@ -144,6 +161,11 @@ class StepTensors:
                 f"a tensor of shape {tuple(odd[0].shape)} does not have the batch of {self.batch} first; expected "
                 "(batch, features)"
             )
+
+
+def _reads(tensors: Iterable[Tensor]) -> bool:
+    """Tell whether any may be what a step reads: a vector of numbers may be one of channels, as rates of decay are."""
+    return any(each.dim() > 1 or not each.is_floating_point() for each in tensors)
 
 
 def _distinct(found: Mapping[Place, Tensor]) -> list[tuple[Tensor, list[Place]]]:

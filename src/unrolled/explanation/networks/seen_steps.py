@@ -85,7 +85,9 @@ class SeenStep:
             return None
         if not asked and (len(self.calls) < 2 or not self._varies([p for p in received if p not in state])):
             return None
-        return StepForm(self.method, state)
+        beside = (place for place in received if place not in state)
+        constants = frozenset(place for place in beside if len(self.calls) > 1 and not self._varies([place]))
+        return StepForm(self.method, state, constants=constants)
 
     def remembered(self, state: Mapping[Place, Place]) -> int:
         """Count the tensors of a state: what it keeps twice counts once, and a counter does not count."""

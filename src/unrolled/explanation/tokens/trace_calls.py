@@ -20,7 +20,7 @@ from unrolled.decomposition.nested_tensors import leaves, rebuilt
 from unrolled.decomposition.own_step_rule import STEPS
 from unrolled.decomposition.recorded_networks import FUSED
 from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
-from unrolled.decomposition.step_calls import StepCall, steps_as_operations
+from unrolled.decomposition.step_calls import StepCall, real_form, steps_as_operations
 from unrolled.decomposition.step_tensors import StepTensors
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.strands.lines import Line
@@ -62,7 +62,7 @@ class _CallTracer(Tracer):
 
     def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor], result: Any) -> Tensor:
         """Put what a step of the user's own reads beside its state side by side; ids that it reads are vectors."""
-        given, found = dict(zip(call.places, tensors, strict=True)), dict(leaves(result))
+        given, found = dict(zip(call.places, tensors, strict=True)), {p: real_form(each) for p, each in leaves(result)}
         step = StepTensors(call, given, found).forms[0]
         batch = step.batch or 1
         parts = [torch.zeros(batch, 1, device=tensors[0].device if tensors else "cpu")]
