@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import unrolled
@@ -72,6 +73,48 @@ def test_a_note_says_what_the_first_state_is_computed_from(name, network):
     if note is not None:
         with pytest.raises(StrictError, match="initial state is computed from"):
             unrolled.explain(Begins(begin, network), TOKENS, *others, target=1, strict=True)
+
+
+def looked_up(begin):
+    """Explain a model that begins with a state of its ids."""
+
+    class Model(Begins):
+        def __init__(self):
+            super().__init__(begin)
+            self.bag, self.start = nn.EmbeddingBag(WORDS, D).double(), nn.Embedding(1, D).double()
+            self.table = nn.Parameter(torch.randn(WORDS, D, dtype=torch.float64))
+
+        def forward(self, tokens):
+            return self.head(self.network(self.embed(tokens), self.begin(self, tokens)[None])[0][:, -1])
+
+    found = unrolled.explain(Model(), TOKENS, target=1)
+    assert abs(found.ledger.initial) > 1e-3 * abs(found.ledger.logit - found.ledger.bias)
+    return [each for each in found.notes if "initial state" in each]
+
+
+VECTORS_OF = {
+    "F.embedding": (lambda model, ids: F.embedding(ids, model.table).mean(1), "table"),
+    "an index": (lambda model, ids: model.table[ids[:, 0]], "table"),
+    "index_select": (lambda model, ids: model.table.index_select(0, ids[:, 0]), "table"),
+    "the table of the words": (lambda model, ids: F.embedding(ids, model.embed.weight).mean(1), "embed.weight"),
+    "a bag": (lambda model, ids: model.bag(ids), "bag.weight"),
+    "one-hot vectors": (lambda model, ids: F.one_hot(ids, WORDS).double().mean(1) @ model.table, "tokens"),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS_OF)
+def test_vectors_of_words_are_noted_however_they_are_looked_up(name):
+    begin, table = VECTORS_OF[name]
+    assert looked_up(begin) == [OF_WORDS.replace("embed.weight", table)]
+
+
+@pytest.mark.parametrize("kind", ["start", "table"])
+def test_a_vector_that_stands_in_a_table_is_a_parameter(kind):
+    def begin(model, ids):
+        place = torch.zeros(len(ids), dtype=torch.long)
+        return model.start(place) if kind == "start" else model.table[place]
+
+    assert looked_up(begin) == []
 
 
 def test_what_another_opened_network_makes_is_no_initial_state():

@@ -15,13 +15,14 @@ from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
+from unrolled.explanation.first_states import first_states_read
 from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import constants_note, initial_notes
 from unrolled.explanation.one_call import explain_one_call
-from unrolled.explanation.past_networks import first_states_read, reads_past
+from unrolled.explanation.past_networks import reads_past
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.request import Request
