@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_full_backward_hook, register_module_full_backward_pre_hook
 
 import unrolled
 
@@ -42,6 +43,29 @@ def test_backward_hooks_meet_no_gradient_of_ours_and_stay(part, call):
     with warnings.catch_warnings(action="ignore"):  # the inputs of an embedding have no gradient
         model(TOKENS)[:, 1].sum().backward()
     assert met == ["before", "after"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_backward_hooks_of_all_modules_meet_no_gradient_of_ours_and_stay(call):
+    model, met = Base(), []
+    expected = call(model, TOKENS, target=1)
+    handles = [
+        register(lambda *_: met.append(None))
+        for register in (register_module_full_backward_pre_hook, register_module_full_backward_hook)
+    ]
+    try:
+        found = call(model, TOKENS, target=1)
+        assert met == []
+        with warnings.catch_warnings(action="ignore"):
+            model(TOKENS)[:, 1].sum().backward()
+    finally:
+        for each in handles:
+            each.remove()
+    for one, other in zip(found, expected, strict=True):
+        assert one.to_records() == other.to_records()
+    assert len(met) == 2 * len(list(model.modules()))
+    model(TOKENS)[:, 1].sum().backward()
+    assert len(met) == 2 * len(list(model.modules()))  # they are removed for good
 
 
 @pytest.mark.parametrize("call", CALLS)
