@@ -67,3 +67,39 @@ def test_the_kernel_has_the_n_grams_and_the_account_of_what_it_computes(kernel, 
     )
     assert account.closes
     torch.testing.assert_close(account.tokens, by_hand.tokens, rtol=0, atol=1e-12)
+
+
+class Decodes(Hybrid):
+    """Attends step by step through one mask, of which it frees one place more at each step."""
+
+    def attend_by_steps(self, x):
+        mask, outputs = torch.full((1, x.shape[1]), -torch.inf, dtype=x.dtype), []
+        for step in range(x.shape[1]):
+            mask[:, step] = 0
+            outputs.append(self.attend(x[:, step : step + 1], x, x, mask))
+        return torch.cat(outputs, 1)
+
+    def forward(self, tokens):
+        x = self.attend_by_steps(self.first(self.embed(tokens))[0])
+        return self.head(self.second(x)[0][:, -1])
+
+
+def written_with_mask(query, key, value, mask):
+    return (query @ key.mT / query.shape[-1] ** 0.5 + mask).softmax(-1) @ value
+
+
+def without_mask(query, key, value, mask):
+    return written_with_mask(query, key, value, 0 * mask.isinf())
+
+
+@pytest.mark.parametrize("call", [unrolled.explain, unrolled.account])
+def test_a_mask_that_changes_in_place_weighs_as_it_did_at_its_step(call):
+    found, expected, other = (
+        call(Decodes(attend), TOKENS, target=1)
+        for attend in (F.scaled_dot_product_attention, written_with_mask, without_mask)
+    )
+    found, expected, other = (
+        each.triangle.contributions if call is unrolled.explain else each.tokens for each in (found, expected, other)
+    )
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert (found - other).abs().max() > 1e-4

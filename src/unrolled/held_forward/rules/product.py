@@ -19,7 +19,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.operands import carries, detached, is_parameter, operands
+from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
 from unrolled.held_forward.weighed_values import WeighedValues
 from unrolled.linalg.finite_sum import has_finite_sum
 
@@ -298,7 +298,8 @@ def attention(call: HeldCall) -> Tensor:
     _, _, value = call.bind("query", "key", "value")
     if not carries(value):
         return call.mode.hold(call)
-    args, kwargs = detached(call.args), detached(call.kwargs)
+    # of their own memory: the weights are computed again, and a model may change a mask in place meanwhile
+    args, kwargs = (for_each_tensor(detached(each), Tensor.clone) for each in (call.args, call.kwargs))
 
     def weigh(values: Tensor) -> Tensor:
         if len(args) > 2:
