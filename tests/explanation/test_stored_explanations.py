@@ -49,3 +49,12 @@ def test_a_stored_explanation_says_the_same() -> None:
             assert other.token_scores.equal(one.token_scores)
             assert other.feature_scores.equal(one.feature_scores)
             assert str(other) == str(one)
+
+
+def test_an_account_of_one_example_is_stored_without_those_of_its_batch() -> None:
+    torch.manual_seed(0)
+    large, small = (unrolled.account(Reader(), x, target=1) for x in (X, X[:1]))
+    assert len(pickle.dumps(large[0])) < 1.2 * len(pickle.dumps(small[0]))
+    stored = pickle.loads(pickle.dumps(large[2]))
+    assert str(stored) == str(large[2])
+    assert stored.features["0"].equal(large[2].features["0"])

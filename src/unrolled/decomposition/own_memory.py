@@ -17,5 +17,7 @@ class OwnMemory:
 
 
 def _alone(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _alone(each) for name, each in value.items()}
     shares = isinstance(value, Tensor) and value.untyped_storage().nbytes() > value.nbytes
     return value.clone() if shares else value

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution import CLOSES
 from unrolled.decomposition.number_notes import cancellation_note
+from unrolled.decomposition.own_memory import OwnMemory
 from unrolled.errors import UsageError
 from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.whole_model.example_axis import keep_example, rows_by_example
@@ -21,7 +22,7 @@ __all__ = ["AccountedOutput"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class AccountedOutput:
+class AccountedOutput(OwnMemory):
     r"""One output of each example, and what every token, feature, bias and initial state contributed to it.
 
     .. math:: \text{output} = \text{tokens} + \text{features} + \text{initial states} + \text{biases}
