@@ -133,7 +133,8 @@ def test_right_classes_may_be_names(tmp_path):
     page = found.save_html(tmp_path / "page.html", true=[CLASSES[2], None, 0]).read_text(encoding="utf-8")
     assert page == found.save_html(tmp_path / "page.html", true=[2, None, 0]).read_text(encoding="utf-8")
     assert page != found.save_html(tmp_path / "page.html", true=[1, None, 0]).read_text(encoding="utf-8")
-    with pytest.raises(UsageError, match="a right class is a str; expected an index of the output, a name, or None"):
+    expected = "a right class is a str; expected an index of the output, a name, or None; no class is called 'positiv'"
+    with pytest.raises(UsageError, match=expected):
         found.save_html(tmp_path / "page.html", true=["positiv", 1, 2])
 
 

@@ -10,7 +10,7 @@ from typing import overload
 from torch import Tensor
 
 from unrolled.decomposition.outputs import Outputs
-from unrolled.errors import ShapeError, UsageError, kind_of
+from unrolled.errors import ShapeError, UsageError, kind_of, suggest
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals
 from unrolled.report.corpus_phrases import CorpusPhrases
@@ -182,7 +182,10 @@ def _checked(label: object, outputs: Outputs) -> int | None:
     count = len(outputs.values)
     index = whole_number(label)
     if index is None:
-        raise UsageError(f"a right class is {kind_of(label)}; expected an index of the output, a name, or None")
+        unknown = f"; no class is called {label!r}: {suggest(label, outputs.names)}" if isinstance(label, str) else ""
+        raise UsageError(
+            f"a right class is {kind_of(label)}; expected an index of the output, a name, or None{unknown}"
+        )
     if not 0 <= index < count:
         raise UsageError(f"a right class is {index}; expected 0 to {count - 1}, or None where it is not known")
     return index
