@@ -78,8 +78,8 @@ def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
         features for each token.
 
     Raises:
-        UsageError: The encoder does not have an option, or not that value of it, cannot be stacked, or cannot start at
-            the identity, or is to start in two ways.
+        UsageError: The encoder does not have an option, or not that value of it, cannot be stacked, cannot start at the
+            identity or has no matrix that starts orthogonal, or is to start in both ways.
     """
     encoder = _make_encoder(settings, input_size)
     if settings.identity and settings.orthogonal:
@@ -87,7 +87,7 @@ def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
     if settings.identity:
         start_at_identity(encoder, settings.encoder)
     if settings.orthogonal:
-        start_orthogonal(encoder)
+        start_orthogonal(encoder, settings.encoder)
     return encoder
 
 
