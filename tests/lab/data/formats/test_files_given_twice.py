@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from unrolled.lab.data.corpus import Classification
+from unrolled.lab.data.corpus import Classification, Translation
 from unrolled.lab.data.formats import read_files, read_split
 from written_tables import review, save, table
 
@@ -41,3 +41,11 @@ def test_a_file_of_several_splits_is_given_once_for_each(reviews):
     one, two, three = reviews
     assert not noted(read_files(Classification, [one, two], [two], [three, two]))
     assert not noted(read_split(Classification, reviews, ("good", "bad")))
+
+
+def test_a_file_on_both_sides_of_parallel_text_is_given_once(tmp_path):
+    text = save(tmp_path, "copies.txt", "".join(f"line {n} is one of many\n" for n in range(20)))
+    corpus = read_files(Translation, [text, text], [text, text], [text, text], format="parallel")
+    assert len(corpus.train) == 20
+    assert not noted(corpus)
+    assert not noted(read_split(Translation, [text, text], (), format="parallel"))

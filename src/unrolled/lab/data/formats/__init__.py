@@ -53,7 +53,7 @@ def read_files(
     if not train:
         raise UsageError("no training file; pass at least one")
     reader = _find_reader(kind, (*train, *dev, *test), format, reading)
-    reader.notes += [note for split in (train, dev, test) for note in _given_twice(split)]
+    reader.notes += [note for split in (train, dev, test) for note in _given_twice(split, reader)]
     return cast(C, reader.read(Files(tuple(train), tuple(dev), tuple(test)), kind))
 
 
@@ -76,12 +76,14 @@ def read_split(
     ``known`` are the classes of that corpus in their order, empty if it has none; another class is a DataError.
     """
     reader = _find_reader(kind, paths, format, reading)
-    reader.notes += _given_twice(paths)
+    reader.notes += _given_twice(paths, reader)
     return ReadSplit(reader.split(paths, kind, known), tuple(reader.notes))
 
 
-def _given_twice(split: Sequence[Path]) -> list[str]:
+def _given_twice(split: Sequence[Path], reader: Format) -> list[str]:
     """Note the files of a split that are given more than once, by this name or another one."""
+    if reader.side_by_side:
+        return []
     times = Counter(path.resolve() for path in split)
     named = {path.resolve(): path for path in reversed(split)}  # by the first of its names
     return [

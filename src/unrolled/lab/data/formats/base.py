@@ -57,6 +57,8 @@ class Format(ABC):
     """The classes of corpora that it can return; ``kind`` in the methods is one of them."""
     has_columns: ClassVar[bool] = False
     """Whether its files have columns that the user may choose."""
+    side_by_side: ClassVar[bool] = False
+    """Whether an example is a line of each file of a split: then the same file may stand on two sides."""
 
     def __init__(self, reading: Reading = PLAIN) -> None:
         self.reading = reading

@@ -60,6 +60,7 @@ class Parallel(RowFormat[SentencePair]):
     description = "two files, a.de a.en: a sentence a line; split at spaces only if the name contains tok or bpe"
     kinds = (Translation,)
     examples = "pairs"
+    side_by_side = True
 
     def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[SentencePair] | InvalidRow]:
         """Read each pair; UsageError if there are not two files."""
