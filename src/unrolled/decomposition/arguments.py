@@ -60,11 +60,16 @@ def refuse_nested(named: Mapping[str, object]) -> None:
 
 
 def place_of_infinite_number(named: Mapping[str, object]) -> str:
-    """Say which number of some arguments is NaN or infinite, the first one, behind what came of it; "" for none."""
-    for (name, *place), value in leaves(dict(named)):
-        if not torch.isfinite(value).all():
-            index = tuple(torch.isfinite(value).logical_not().nonzero()[0].tolist())
-            return f"; {_at(name, place)} is {value[index].item()} at {index}"
+    """Say which number of some arguments is NaN or infinite, the first NaN if there is one; "" for none.
+
+    A mask of an attention may hold minus infinity, and is not to blame.
+    """
+    numbers = [(place, each) for place, each in leaves(dict(named)) if each.layout == torch.strided]
+    for is_odd in (torch.isnan, torch.isinf):
+        for (name, *place), value in numbers:
+            if is_odd(value).any():
+                index = tuple(is_odd(value).nonzero()[0].tolist())
+                return f"; {_at(name, place)} is {value[index].item()} at {index}"
     return ""
 
 
