@@ -19,7 +19,7 @@ from unrolled.held_forward.rules.activation import ELEMENTWISE
 from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
 from unrolled.held_forward.written_positions import WRITES
 
-__all__ = ["scatter_operands"]
+__all__ = ["linear_in_all", "scatter_operands"]
 
 _OF_ENTRIES = OF_ONE_ENTRY | JOINS
 _LIKE = frozenset("to type_as view_as reshape_as".split())
@@ -34,7 +34,7 @@ _PLACES = dict.fromkeys("getitem gather index_select take take_along_dim masked_
 
 @increment_rule(
     *(OF_ONE_ENTRY - {"expand_as"}).union(OF_SEVERAL_ENTRIES)
-    - {"as_strided"},  # which asks how a tensor lies in memory
+    - {"as_strided", "to", "type", "type_as"},  # which ask how a tensor lies in memory, or which type it has
     *JOINS,
     *WRITES.keys() - {"masked_scatter", "scatter"},
     *"complex scatter_add index_add".split(),

@@ -14,7 +14,7 @@ from unrolled.held_forward.increments import IncrementCall, increment_rule
 from unrolled.held_forward.operation_call import axes_of
 from unrolled.held_forward.rules.additive import where_operands
 from unrolled.held_forward.rules.held import clamp_operands
-from unrolled.held_forward.rules.increment import activation
+from unrolled.held_forward.rules.increment import activation, linear_in_all
 from unrolled.held_forward.rules.increment_order import follow_extreme_place
 
 __all__: list[str] = []
@@ -95,6 +95,18 @@ def is_not_zero(call: IncrementCall) -> Tensor:
     """Compare with zero."""
     with call.mode:
         return call.args[0] != 0
+
+
+@increment_rule("to", "type", "type_as")
+def converted(call: IncrementCall) -> Any:
+    """Convert entries to another type, which may have whole numbers or answers only."""
+    if call.moves(call.args[0]):
+        of_type = call.run(*call.mode.at(1, call.args))
+        if isinstance(of_type, Tensor) and of_type.dtype == torch.bool:
+            return is_not_zero(call)
+        if isinstance(of_type, Tensor) and not (of_type.is_floating_point() or of_type.is_complex()):
+            return whole_number(call)
+    return linear_in_all(call)
 
 
 @increment_rule("logical_not", "bitwise_not", "invert")
