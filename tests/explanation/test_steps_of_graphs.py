@@ -121,3 +121,71 @@ def test_a_network_that_reads_sequences_is_no_step(alone):
 
     with pytest.raises(UsageError, match="no recurrent network in ByParts"):
         unrolled.explain(ByParts().double(), SERIES[:1, :, 0], target=1)
+
+
+class GivenItsGraph(Diffusion):
+    """The same, which is given its graph at each step."""
+
+    def forward(self, x: Tensor, h: Tensor, graph: Tensor) -> Tensor:
+        self.graph = graph
+        return super().forward(x, h)
+
+
+class GivenFirst(GivenItsGraph):
+    """The same, which is given its graph in front of what it reads."""
+
+    def forward(self, graph: Tensor, x: Tensor, h: Tensor) -> Tensor:
+        return super().forward(x, h, graph)
+
+
+class GivenRates(Diffusion):
+    """The same, whose state decays by rates of its units that it is given."""
+
+    def forward(self, x: Tensor, h: Tensor, rates: Tensor) -> Tensor:
+        return super().forward(x, h * rates)
+
+
+class TrafficGivenItsGraph(Traffic):
+    def __init__(self, cell: type[Diffusion]) -> None:
+        super().__init__(cell)
+        self.register_buffer("given", torch.rand(KEPT).double() if cell is GivenRates else self.cell.graph.clone())
+
+    def forward(self, series: Tensor) -> Tensor:
+        h = series.new_zeros(len(series), NODES, KEPT)
+        for x in series.unbind(1):
+            h = self.cell(self.given, x, h) if isinstance(self.cell, GivenFirst) else self.cell(x, h, self.given)
+        return self.head(h.flatten(1))
+
+
+@pytest.mark.parametrize("cell", [GivenItsGraph, GivenFirst, GivenRates])
+def test_what_all_examples_read_may_be_as_long_as_there_are_examples(cell):
+    model = TrafficGivenItsGraph(cell)
+    series = torch.randn(len(model.given), 3, NODES, READ, generator=torch.Generator().manual_seed(1)).double()
+    for expansion in ("secant", "shares", "operating"):
+        together = unrolled.explain_batch(model, series, target=1, expansion=expansion)
+        for one, alone in zip(together, series, strict=True):
+            expected = unrolled.explain(model, alone[None], target=1, expansion=expansion)
+            torch.testing.assert_close(one.triangle.contribution_band, expected.triangle.contribution_band)
+            assert abs(one.ledger.remainder) < 1e-12
+
+
+class Masked(Diffusion):
+    """The same with a mask of each example, which is no graph of all."""
+
+    def forward(self, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
+        return mask[:, None, None] * super().forward(x, h) + (1 - mask[:, None, None]) * h
+
+
+class TrafficWithMasks(Traffic):
+    def forward(self, series: Tensor, masks: Tensor) -> Tensor:
+        h = series.new_zeros(len(series), NODES, KEPT)
+        for x, mask in zip(series.unbind(1), masks.unbind(1), strict=True):
+            h = self.cell(x, h, mask)
+        return self.head(h.flatten(1))
+
+
+def test_numbers_of_each_example_stay_its_own():
+    masks = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).double()
+    found = unrolled.explain_batch(TrafficWithMasks(Masked), SERIES, masks, target=1)
+    for each, mask in zip(found, masks, strict=True):
+        assert torch.equal(each.token_scores.abs() > 1e-12, mask > 0)

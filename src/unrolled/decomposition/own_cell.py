@@ -6,7 +6,7 @@ next call; its other tensors are the input. A module needs no formula: forward m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -32,6 +32,7 @@ class OwnCell(Cell):
         others: The call's other tensors.
         batch: Number of rows.
         alone: Whether the step takes one example, without an axis of examples.
+        shared: Places of those others that all rows read as they are.
 
     A step that mixes the rows of a batch is still a function of one example: ``rows_apart`` runs it row by row.
     """
@@ -48,12 +49,13 @@ class OwnCell(Cell):
         others: Mapping[Place, Tensor],
         batch: int,
         alone: bool = False,
+        shared: Collection[Place] = (),
     ) -> None:
         part_sizes = [shape.numel() for _, shape, _ in parts]
         super().__init__(max(1, sum(shape.numel() for _, shape in inputs)), sum(part_sizes))
         self.call, self.function, self.batch, self.alone = call, function, batch, alone
         self.inputs, self.parts, self.read, self.others = inputs, parts, read, others
-        self.part_sizes, self.rows_apart = part_sizes, alone
+        self.part_sizes, self.rows_apart, self.shared = part_sizes, alone, shared
 
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Run the module on all leading axes as one batch, or row by row if it takes or keeps no batch."""
@@ -78,7 +80,9 @@ class OwnCell(Cell):
     def _run(self, x: Tensor, s: Tensor, axes: tuple[int, ...]) -> Tensor:
         """Run the module once, on rows that stand along these axes of its tensors."""
         rows = len(x)
-        tensors = {place: self._repeated(each, rows) for place, each in self.others.items()}
+        tensors = {
+            place: each if place in self.shared else self._repeated(each, rows) for place, each in self.others.items()
+        }
         first = 0
         for place, shape in self.inputs:
             tensors[place] = x[:, first : first + shape.numel()].reshape(*axes, *shape)

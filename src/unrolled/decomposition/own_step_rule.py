@@ -95,6 +95,7 @@ def _opened(step: StepTensors) -> _Opened:
         {place: each.detach() for place, each in step.others.items()},
         step.batch,
         step.alone,
+        step.shared,
     )
     columns = [step.columns(each) for each in step.inputs.values()]
     # a step without input reads 0
@@ -129,7 +130,7 @@ def _mixes_rows(step: StepTensors, cell: OwnCell, x: Tensor, state: Tensor, own:
     call = step.call
     others = tuple((place, _identity(each)) for place, each in step.others.items())
     plain = tuple(each for each in call.bound.arguments.values() if isinstance(each, bool | int | float | str | None))
-    kind = (x.shape, state.shape, x.dtype, call.places, others, plain, step.stacked)
+    kind = (x.shape, state.shape, x.dtype, call.places, others, plain, step.stacked, step.shared)
     if kind not in call.form.mixes:
         why = _mixed_rows(call, cell, x, state, own)
         if why and len(x) > 1:

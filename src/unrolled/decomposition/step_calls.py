@@ -47,8 +47,8 @@ class StepForm:
     """The arguments that are the same tensor in all of several calls."""
     mixes: dict[Any, bool] = field(default_factory=dict, compare=False)
     """Whether rows change each other, by the shapes of calls that were tried."""
-    stacked: dict[Any, bool] = field(default_factory=dict, compare=False)
-    """Whether the examples stand second in the state, by the shapes of calls that were opened."""
+    opened: dict[Any, tuple[bool, frozenset[Place]]] = field(default_factory=dict, compare=False)
+    """Whether the examples stand second in the state, and what all read, by the shapes of calls that were opened."""
 
 
 def real_form(each: Tensor) -> Tensor:

@@ -27,6 +27,8 @@ class StepTensors:
     """Among the results."""
     stacked: bool = False
     """Whether states of three axes and more have the examples second, as torch's: (layers, examples, units)."""
+    shared: frozenset[Place] = frozenset()
+    """Arguments that all examples read, whose first axis is as long as there are examples by chance."""
 
     @cached_property
     def known(self) -> list[Tensor]:
@@ -36,15 +38,15 @@ class StepTensors:
 
     @property
     def forms(self) -> list[StepTensors]:
-        """The forms in which the call may be a cell: the one that opened such a call first, else the likeliest."""
-        stacked = self.call.form.stacked.get(self._shapes, self._is_stacked)
-        if stacked is None:
-            return [self]
-        return [replace(self, stacked=stacked), replace(self, stacked=not stacked)]
+        """The forms in which the call may be a cell: the one that opened such a call first, then the likeliest."""
+        likely = self._is_stacked
+        either = [replace(self, stacked=each) for each in ((False,) if likely is None else (likely, not likely))]
+        opened = self.call.form.opened.get(self._shapes)
+        return sorted((*either, *self._with_shared), key=lambda form: (form.stacked, form.shared) != opened)
 
     def remember_form(self) -> None:
         """Keep for calls of the same shapes that this form opened."""
-        self.call.form.stacked[self._shapes] = self.stacked
+        self.call.form.opened[self._shapes] = (self.stacked, self.shared)
 
     @property
     def _shapes(self) -> tuple[tuple[Place, torch.Size], ...]:
@@ -65,6 +67,16 @@ class StepTensors:
         return _reads(each for place, each in as_many.items() if place in read) and all(
             len(each) != self.batch for each in read.values()
         )
+
+    @property
+    def _with_shared(self) -> list[StepTensors]:
+        """The same with arguments that all examples read, such as a graph of as many nodes as there are examples."""
+        # of one example nothing tells them apart: what is repeated for more rows is broadcast
+        places = list(self.inputs) if self.batch > 1 else []
+        chosen = [places[1:], *([place] for place in (*places[1:], *places[:1]))]
+        return [
+            replace(self, shared=each) for each in dict.fromkeys(map(frozenset, chosen)) if 0 < len(each) < len(places)
+        ]
 
     @cached_property
     def alone(self) -> bool:
@@ -107,7 +119,8 @@ class StepTensors:
     def inputs(self) -> dict[Place, Tensor]:
         """The arguments that are the input."""
         state = self.call.form.state
-        return {place: each for place, each in self.given.items() if place not in state and self.fits(each)}
+        beside = {place: each for place, each in self.given.items() if place not in state and place not in self.shared}
+        return {place: each for place, each in beside.items() if self.fits(each)}
 
     @cached_property
     def others(self) -> dict[Place, Tensor]:
