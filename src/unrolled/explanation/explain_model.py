@@ -20,9 +20,9 @@ from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
-from unrolled.explanation.notes import constants_note, initial_notes
+from unrolled.explanation.notes import constants_note, initial_notes, ray_notes
 from unrolled.explanation.one_call import explain_one_call
-from unrolled.explanation.past_networks import reads_past
+from unrolled.explanation.past_networks import read_at_zero, reads_past
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.request import Request
@@ -62,17 +62,26 @@ def _explain_by_class(
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
         named = all_modules(python.model)
         cut = [named[path] for path in networks.paths]
-        read_past = cache(partial(reads_past, python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed))
-
+        given = (python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed)
+        read_past, at_zero = cache(partial(reads_past, *given)), cache(partial(read_at_zero, *given))
         begin = cache(partial(first_states_read, python.model, networks, asked.args, asked.kwargs, seed))
         around = notes_of_steps_around(networks)
 
         def noted(each: Explanation) -> Explanation:
             before = kind_note(each.target, python.model)
-            after = (*constants_note(each, read_past), *initial_notes(each, begin))
+            of = _classes(each)
+            past = (*constants_note(each, partial(read_past, of)), *ray_notes(each, partial(at_zero, of)))
+            after = (*past, *initial_notes(each, begin))
             return replace(each, notes=(*python.notes, *around, *before, *each.notes, *after))
 
         return Explanations(tuple(map(noted, found)))
+
+
+def _classes(found: Explanation) -> tuple[int, ...]:
+    """Return the classes that are explained; none where a function chose the output."""
+    outputs = found.outputs
+    both = () if outputs is None else (outputs.target, outputs.against)
+    return tuple(each for each in both if each is not None)
 
 
 def _explain_python(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,15 +13,11 @@ from unrolled.decomposition.nested_tensors import copy_tensors, leaves
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.past_networks import Attached, with_gradients
-from unrolled.explanation.tokens.tracer import Tracer
-from unrolled.held_forward.all_modules import all_modules, all_parameters
-from unrolled.held_forward.operation_names import name_of
+from unrolled.explanation.traced_vectors import TracedVectors, depends
+from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 
 __all__ = ["first_states_read"]
-
-_WITHOUT_TABLE = "tokens"
-"""What vectors are of that are made of tokens without a table, as one-hot ones."""
 
 
 def first_states_read(
@@ -38,7 +33,7 @@ def first_states_read(
     vectors that a model looks up at places of its own choice.
     """
     given, places = with_gradients(args, kwargs)
-    states, tracer = _FirstStates(networks), _TokenVectors()
+    states, tracer = _FirstStates(networks), TracedVectors()
     try:
         with preserved(model, seed), torch.enable_grad(), Attached(), states.kept(model):
             tracer.begin_run(model)
@@ -47,7 +42,7 @@ def first_states_read(
                 model(*opened, **named)
         passed = {each.untyped_storage().data_ptr() for _, each in leaves(given)}
         made = [each for each in states.found() if each.untyped_storage().data_ptr() not in passed]
-        return _depends(made, list(places.values())), tracer.tables_read(model, made)
+        return depends(made, list(places.values())), tracer.tables_read(model, made)
     except Exception:  # a model may fail in any way where its arguments are differentiated
         return False, []
 
@@ -85,37 +80,3 @@ class _FirstStates:
                 return copy_tensors(method(*own, **named))
 
         return called
-
-
-class _TokenVectors(Tracer):
-    """Makes leaves of the vectors of tokens; arguments of numbers have gradients already."""
-
-    def open(self, value: Any) -> Any:
-        """Return an argument as the model receives it."""
-        return value if isinstance(value, Tensor) and value.is_floating_point() else super().open(value)
-
-    def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run an operation; bags of vectors are vectors as well."""
-        result = super().run_operation(func, args, options)
-        if name_of(func).name == "embedding_bag" and args[0] in self.positions:
-            return self.leaf(result, args[0], None, args[1].data_ptr())
-        return result
-
-    def tables_read(self, model: nn.Module, results: list[Tensor]) -> list[str]:
-        """Name the tables of whose vectors for tokens of the arguments some results are computed."""
-        names = {each.data_ptr(): name for name, each in all_parameters(model).items()}
-        vectors: dict[str, list[Tensor]] = {}
-        for each in self.sources:
-            if bool((each.places >= 0).any()):
-                vectors.setdefault(names.get(each.table, _WITHOUT_TABLE), []).append(each.leaf)
-        return sorted(name for name, leaves_of_table in vectors.items() if _depends(results, leaves_of_table))
-
-
-def _depends(results: list[Tensor], sources: list[Tensor]) -> bool:
-    """Tell whether a gradient leads from results to sources."""
-    results = [each for each in results if each.requires_grad]
-    if not results or not sources:
-        return False
-    weights = [torch.linspace(1.0, 2.0, each.numel(), device="cpu").view(each.shape).to(each) for each in results]
-    gradients = torch.autograd.grad(results, sources, weights, retain_graph=True, allow_unused=True)
-    return any(each is not None and bool(each.any()) for each in gradients)

@@ -27,6 +27,7 @@ __all__ = [
     "explanation_notes",
     "initial_notes",
     "limit_note",
+    "ray_notes",
     "refuse_notes",
 ]
 
@@ -121,17 +122,34 @@ def constants_note(found: Explanation, read_past: Callable[[], bool]) -> tuple[s
     )
 
 
+def ray_notes(found: Explanation, read_at_zero: Callable[[], tuple[bool, list[str]]]) -> tuple[str, ...]:
+    """Note that the bias of a ray, the output at states of zero, is made of words or numbers, where it is."""
+    bias = found.ledger.bias
+    if found.biases or abs(bias) <= NOTED * abs(found.ledger.logit - bias):
+        return ()
+    numbers, tables = read_at_zero()
+    return tuple(
+        f"the bias of {bias:+.2g}, the output at states of zero, is made of {what} which the model reads past its "
+        f"recurrent network: unrolled.account says what each {each} contributes"
+        for what, each in _read_parts(numbers, tables)
+    )
+
+
 def initial_notes(found: Explanation, first_states_read: Callable[[], tuple[bool, list[str]]]) -> tuple[str, ...]:
     """Note that the initial state holds words or numbers, where the model computes it from them."""
     if abs(found.ledger.initial) <= NOTED * abs(found.ledger.logit - found.ledger.bias):
         return ()
     numbers, tables = first_states_read()
-    parts = [(f"vectors of {', '.join(tables)}", "token")] if tables else []
-    parts += [("numbers of the arguments", "number")] if numbers else []
     return tuple(
         f"the initial state is computed from {what}: unrolled.account says what each {each} contributes"
-        for what, each in parts
+        for what, each in _read_parts(numbers, tables)
     )
+
+
+def _read_parts(numbers: bool, tables: Sequence[str]) -> list[tuple[str, str]]:
+    """Say what is read, and what an account has a row for."""
+    parts = [(f"vectors of {', '.join(tables)}", "token")] if tables else []
+    return parts + ([("numbers of the arguments", "number")] if numbers else [])
 
 
 def above_movement(parts: Mapping[str, Tensor], movement: Tensor) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether what is explained of a model depends on numbers of its arguments by another way than through its networks."""
+"""Whether what is explained of a model depends on its arguments by another way than through its networks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from torch.overrides import TorchFunctionMode
 from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.targets.target_function import called_target
+from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.this_thread import in_this_thread
 
-__all__ = ["Attached", "reads_past", "with_gradients"]
+__all__ = ["Attached", "read_at_zero", "reads_past", "with_gradients"]
 
 
 def reads_past(
@@ -25,39 +26,77 @@ def reads_past(
     kwargs: Mapping[str, object],
     target: object,
     seed: int | None,
+    classes: tuple[int, ...],
 ) -> bool:
     """Tell whether gradients show that numbers reach the output past these networks, or what a target makes of it.
 
-    Numbers that the model detaches count as well. Nothing is shown where it takes numbers out of tensors, computes in
-    inference mode, or calls a network by another way than its ``forward``.
+    ``classes`` are those that are explained, if any. Numbers that the model detaches count as well. Nothing is shown
+    where it takes numbers out of tensors, computes in inference mode, or calls a network by another way than its
+    ``forward``.
     """
-    given, places = with_gradients(args, kwargs)
-    if not places:
+    if not any(each.is_floating_point() for _, each in leaves((args, dict(kwargs)))):
         return False
+    return _read_past(model, networks, args, kwargs, target, seed, classes, copy_tensors)[0]
+
+
+def read_at_zero(
+    model: nn.Module,
+    networks: Collection[nn.Module],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    target: object,
+    seed: int | None,
+    classes: tuple[int, ...],
+) -> tuple[bool, list[str]]:
+    """Tell whether the output at states of zero is made of numbers, and name the tables whose vectors it reads.
+
+    As by :func:`reads_past`, gradients show it; networks return zeros here.
+    """
+
+    def zeros(output: object) -> object:
+        return rebuilt(output, {place: torch.zeros_like(each) for place, each in leaves(output)})
+
+    return _read_past(model, networks, args, kwargs, target, seed, classes, zeros)
+
+
+def _read_past(
+    model: nn.Module,
+    networks: Collection[nn.Module],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    target: object,
+    seed: int | None,
+    classes: tuple[int, ...],
+    instead: Callable[[object], object],
+) -> tuple[bool, list[str]]:
+    """Tell by gradients whether an output reads numbers where networks return others, and name the tables it reads."""
+    given, places = with_gradients(args, kwargs)
     called: set[nn.Module] = set()
+    tracer = TracedVectors()
 
     def cut_off(module: nn.Module, _: object, output: object) -> object:
         called.add(module)
         with torch._C.DisableTorchFunction():  # or the copies would not be detached
-            return copy_tensors(output)
+            return instead(output)
 
     cut = in_this_thread(cut_off)
     hooks = [network.register_forward_hook(cut) for network in networks]
     try:
         with preserved(model, seed), torch.enable_grad(), Attached():
-            output = model(*given[0], **given[1])
-            output = called_target(target, output) if callable(target) else output
-        if not isinstance(output, Tensor) or not output.requires_grad or len(called) < len(set(networks)):
-            return False
-        weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device).reshape(output.shape)
-        total = (output * weights.to(output)).sum()  # weighed: the sum of a softmax is a constant
-        gradients: tuple[Any, ...] = torch.autograd.grad(total, [*places.values()], allow_unused=True)
+            tracer.begin_run(model)
+            opened, named = tracer.open_call(*given)
+            with tracer:
+                output = model(*opened, **named)
+                output = called_target(target, output) if callable(target) else output
+        if not isinstance(output, Tensor) or len(called) < len(set(networks)):
+            return False, []
+        output = output[..., list(classes)] if classes and output.dim() > 1 else output
+        return depends([output], list(places.values())), tracer.tables_read(model, [output])
     except Exception:  # a model may fail in any way where its arguments are differentiated
-        return False
+        return False, []
     finally:
         for hook in hooks:
             hook.remove()
-    return any(each is not None and bool(each.any()) for each in gradients)
 
 
 def with_gradients(args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[Any, dict[Place, Tensor]]:
