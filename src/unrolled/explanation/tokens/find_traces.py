@@ -73,6 +73,10 @@ class FoundTraces:
         known = own is not None and any(len(set(each)) > 1 for each in own.ids or ())
         return Traces((own,), self._looked_up) if own is not None and known else None
 
+    def of_ids_of_several(self) -> Traces | None:
+        """Return the same if the ids were made of those of tokens, by operations of torch."""
+        return self.of_made_ids() if all(each.made for each in self._sources) else None
+
     def _trace(self, key: Key) -> Trace | None:
         """Join the sources of one argument; None if a step reads a mixture of tokens."""
         # steps that read none of the argument read ids that the model made, or no token

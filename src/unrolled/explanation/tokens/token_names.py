@@ -66,7 +66,7 @@ def token_names(
             return [_ids(traces.found[0], row) for row in order], ()
         note = (f"{UNKNOWN}; positions are numbered",) if traces.looked_up else ()
         return [tuple(f"x{t}" for t in range(n)) for n in lengths], note
-    rows = word_rows(tokens, len(lengths))
+    rows, traces = word_rows(tokens, len(lengths)), traces.of_tokens
     for trace in traces.found:
         named = of_one_argument(trace, lambda each: _words(rows, order, each))
         if named is not None:

@@ -38,6 +38,6 @@ def trace_tokens(model: nn.Module, rnn: Network, args: tuple[object, ...], kwarg
         return Traces((), False)
     with torch.enable_grad():
         read, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
-    together = FoundTraces(tracer, read, layout.inside).of_arguments()
-    found = traces_apart(together, tracer, read, layout.inside)
+    of_run = FoundTraces(tracer, read, layout.inside)
+    found = of_run.of_ids_of_several() or traces_apart(of_run.of_arguments(), tracer, read, layout.inside)
     return replace(found, found=tuple(each for each in found.found if not each.joins_others))

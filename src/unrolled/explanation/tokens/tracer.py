@@ -13,6 +13,8 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.decomposition.nested_tensors import items_of, with_items
 from unrolled.held_forward.moves import CONVERSIONS
 from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
+from unrolled.held_forward.operands import operands
+from unrolled.held_forward.operands_read import operands_read
 from unrolled.held_forward.operation_call import OperationCall
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, positions_read
@@ -43,6 +45,8 @@ class TokenSource:
     """Numbers the arguments of vectors; -1 for a lookup."""
     table: int = -1
     """Names the table of a lookup."""
+    made: bool = False
+    """Whether the model made the ids of those of several tokens."""
     joined: tuple[tuple[Tensor, Tensor], ...] = ()
     """Where the argument is several, joined: each of them, and the flat indices of its entries in ``argument``."""
 
@@ -116,7 +120,14 @@ class Tracer(NumbersFromOutside, ReadsVariables):
         # an id that stands for another one because of a mask has the name of its own
         if args and (result.dtype != torch.bool or self.positions.makes_vectors(call)):
             self.positions.follow(call, result)
+            read = operands_read(call.operation, operands((*args, *options.values())))
+            if result.dtype in INTEGERS and result not in self.positions and any(map(self._are_ids, read)):
+                self.positions.several[result] = True
         return result
+
+    def _are_ids(self, value: Tensor) -> bool:
+        """Whether these are ids of tokens, or numbers that were made of some."""
+        return value.dtype in INTEGERS and (value in self.positions or value in self.positions.several)
 
     def _looked_up(self, name: str, args: tuple[Any, ...]) -> Tensor | None:
         """The ids of a lookup; None for any other operation."""
@@ -209,8 +220,8 @@ class Tracer(NumbersFromOutside, ReadsVariables):
         joined: tuple[tuple[Tensor, Tensor], ...] = (),
     ) -> Tensor:
         """Make vectors a source."""
-        leaf = result.detach().requires_grad_()
-        self.sources.append(TokenSource(leaf, ids.detach().clone(), places, argument, padding, -1, table, joined))
+        leaf, made = result.detach().requires_grad_(), ids in self.positions.several
+        self.sources.append(TokenSource(leaf, ids.detach().clone(), places, argument, padding, -1, table, made, joined))
         with torch.enable_grad():
             return leaf.clone()
 

@@ -42,6 +42,13 @@ class Traces:
     mixed: bool = False
     """Whether tokens or vectors are read, and none of them by one position alone."""
 
+    @property
+    def of_tokens(self) -> Traces:
+        """The traces of tokens, without those of ids that the model made: words name tokens."""
+        return replace(
+            self, found=tuple(t for t in self.found if any(p >= 0 for each in t.places for s in each for p in s))
+        )
+
 
 def traces_of_rows(known: Mapping[int, Traces]) -> Traces | None:
     """Join the traces of sequences, by number, that were not traced together; None unless all are of one argument."""
