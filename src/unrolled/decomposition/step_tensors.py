@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unrolled.decomposition.nested_tensors import Place
 from unrolled.decomposition.step_calls import StepCall, is_value, of_one_example, same_tensor
+from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operands import carries
 
 __all__ = ["StepTensors"]
@@ -156,8 +157,18 @@ class StepTensors:
                 shape = self.given[place].shape
                 if then not in self.part_of or self.found[then].shape != shape:
                     raise self.call.refusal(f"it reads a state of shape {tuple(shape)} and returns no such state")
+                if (other := found[self.part_of[then]]) is not None:
+                    raise self._two_states(other, place)
                 found[self.part_of[then]] = place
         return found
+
+    def _two_states(self, one: Place, other: Place) -> UnsupportedOperationError:
+        """Return the error for two arguments that hold one result, as those to the left and above in an image."""
+        path, method, names = self.call.path, self.call.form.method, list(dict.fromkeys((one[0], other[0])))
+        return self.call.refusal(
+            f"{' and '.join(map(str, names))} hold the same result of earlier calls; name the one that is its state: "
+            f"rnn=unrolled.as_cell({path!r}, method={method!r}, state={names[0]!r})"
+        )
 
     def check(self) -> None:
         """Refuse a call that takes or returns what no cell can.
