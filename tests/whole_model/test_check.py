@@ -127,7 +127,7 @@ def test_of_an_output_without_classes_the_call_says_a_target_that_works(code):
 
 
 @pytest.mark.parametrize("examples", [1, 3])
-def test_of_one_number_for_each_example_only_an_account_needs_a_target(examples):
+def test_one_number_for_each_example_needs_no_target(examples):
     class Rated(Tagger):
         def forward(self, x):
             return super().forward(x)[:, -1, 0]
@@ -135,10 +135,10 @@ def test_of_one_number_for_each_example_only_an_account_needs_a_target(examples)
     model, x = Rated(), torch.randn(examples, 6, 3)
     network, whole = unrolled.check(model, x).parts
     assert (network.opens, network.call) == (True, "unrolled.explain(model, …)")
-    assert (whole.opens, whole.call) == (True, "unrolled.account(model, …, target=lambda out: out)")
-    assert unrolled.account(model, x, target=lambda out: out).closes
-    with pytest.raises(UsageError, match=r"pass target=.*lambda out: out"):
-        unrolled.account(model, x)
+    assert (whole.opens, whole.call) == (True, "unrolled.account(model, …)")
+    found = unrolled.account(model, x)
+    assert found.closes
+    torch.testing.assert_close(found.output, model(x).detach())
 
 
 def test_a_tensor_in_a_dictionary_is_what_the_model_reads():

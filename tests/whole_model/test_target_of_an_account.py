@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError, StrictError
+from unrolled.errors import ShapeError, StrictError, UsageError
 
 
 class Forecast(nn.Module):
@@ -78,3 +78,40 @@ def test_a_class_of_one_example_is_none_of_its_steps():
 
     found = unrolled.account(Unbatched(), torch.randn(3, 4), target=2)
     assert not any("the output has shape" in note for note in found.notes)
+
+
+def test_one_number_an_example_needs_no_target():
+    model, series = OneNumber().double(), torch.randn(3, 7, 4).double()
+    found, named = unrolled.account(model, series), unrolled.account(model, series, target=lambda out: out)
+    torch.testing.assert_close(found.output, model(series).detach())
+    torch.testing.assert_close(found.features["0"], named.features["0"])
+    assert found.closes
+    assert found.target == "the output"
+    assert unrolled.account(model, series, classes=["load"]).target == "load"
+    assert unrolled.check(model, series).parts[-1].call == "unrolled.account(model, …)"
+
+
+@pytest.mark.parametrize("steps", [3, 6])
+def test_numbers_of_one_example_are_not_taken_for_examples(steps):
+    """The control: six numbers of one series, of which each reads every step, also where there are six steps."""
+
+    class Unbatched(Forecast):
+        def forward(self, series):
+            return super().forward(series[None])[0]
+
+    model, series = Unbatched(), torch.randn(steps, 4)
+    with pytest.raises(UsageError, match=r"of shape \(6,\), not \(batch, classes\): pass target=, an index or a f"):
+        unrolled.account(model, series)
+    assert len(unrolled.account(model, series, target=2)) == 1
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_the_only_number_of_one_example_needs_no_target(shape):
+    class Only(Forecast):
+        def forward(self, series):
+            return super().forward(series)[0, 2].reshape(shape)
+
+    model, series = Only(), torch.randn(1, 7, 4)
+    found = unrolled.account(model, series)
+    torch.testing.assert_close(found.output, model(series).detach().reshape(1))
+    assert found.closes

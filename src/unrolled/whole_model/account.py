@@ -62,7 +62,7 @@ def account(
             where they are used as numbers; of floating-point tensors, every number is a feature. Their last axis is
             shown as the features, the axes before it as the steps, also where a model takes (batch, channels, time).
         target: An index of the output's last dimension, or its name; or a function from the output to one number for
-            each example; None for the predicted class of each example.
+            each example; None for the predicted class of each example, or for its only number.
         against: A class whose output is subtracted: why the target rather than this one?
         of: Path of a submodule whose output is to be accounted for in place of the arguments (``"encoder"``).
         classes: Names of the model's outputs.

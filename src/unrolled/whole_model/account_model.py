@@ -29,7 +29,7 @@ from unrolled.whole_model.held_run import HeldRun, HeldRuns
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.one_of_the_examples import one_of_the_examples
 from unrolled.whole_model.result import Account
-from unrolled.whole_model.selected_target import SelectedTarget
+from unrolled.whole_model.selected_target import SelectedTarget, no_classes
 from unrolled.whole_model.text_words import words_of_texts
 
 __all__ = ["account_model"]
@@ -60,6 +60,8 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
             found.append(parts)
             of_target = (*parts.of_run, *of_held)
         means = Contributions.mean(found)
+        if target.guessed and means.shared:
+            raise no_classes(plain.output)
         behind = behind_held(model, args, kwargs, target.select, means.unread)
     result = Account(
         target=target.name,

@@ -73,7 +73,7 @@ def check(
     if target is None and not compiled:
         if not has_classes(output):
             of_modules = of_whole = calls.likeliest_aim(output, list(seen)[:1])
-        elif isinstance(output, Tensor) and output.dim() < 2:  # one number for each example
+        elif isinstance(output, Tensor) and output.dim() < 2 and not _works(partial(calls.account, of_whole)):
             of_whole = calls.likeliest_aim(output, [])
     modules = all_modules(model)
     parts = []

@@ -29,6 +29,8 @@ class Contributions:
     """Which axis of each of these counts examples; None for a batch of one."""
     orders: dict[str, Tensor] = field(default_factory=dict)
     """For each example of the output, the index of its text in an argument, where the model changed the order."""
+    shared: bool = False
+    """Whether several examples of the output read one entry of an argument."""
     initial: Tensor | float = 0.0
     biases: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
@@ -127,6 +129,7 @@ def _add_arguments(found: Contributions, linear: LinearOutput, rows: Sequence[Ro
         if slots:
             part = _Argument(linear, shape, slots)
             values, found.axes[name], order = part.by_example()
+            found.shared |= values.dim() > len(shape)
             tokens = name not in numbers and any(rows[slot.place].kind in ("token", "category") for slot in slots)
             (found.texts if tokens else found.features)[name] = values
             if order is not None and name not in numbers:

@@ -16,7 +16,7 @@ from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs, select_target
 from unrolled.explanation.targets.target_function import called_target, function_name
 
-__all__ = ["SelectedTarget"]
+__all__ = ["SelectedTarget", "no_classes"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class SelectedTarget:
     name: str
     indices: Tensor | None = None
     """Of each example, the output that is selected; None of a function's."""
+    guessed: bool = False
+    """Whether the numbers of the output were taken for those of the examples by their count alone."""
 
     @classmethod
     def of(
@@ -51,6 +53,8 @@ class SelectedTarget:
             if against is not None:
                 raise UsageError("against is a class, but the target is a function; subtract in the function instead")
             return _by_function(plain, target, arguments)
+        if target is None and against is None and isinstance(plain, Tensor) and plain.dim() < 2:
+            return _without_classes(plain, classes, arguments)
         chosen = _predicted(plain, classes) if target is None else _by_class(plain, target, classes)
         if against is None:
             return chosen
@@ -105,12 +109,27 @@ def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None, argu
     )
 
 
+def _without_classes(plain: Tensor, classes: Sequence[str] | None, arguments: object) -> SelectedTarget:
+    """Take an output of shape (batch,), or () of one example; classes of one example would be of this shape too."""
+    count = plain.numel()
+    counts_examples = count == 1 or any(count in each.shape[:2] for _, each in leaves(arguments))
+    if not counts_examples or (count > 1 and classes is not None and len(classes) > 1):
+        raise no_classes(plain)
+    (name,) = class_names(classes, 1) or ("the output",)
+    return SelectedTarget(lambda output: select_target(output, 0, count), name, guessed=count > 1)
+
+
 def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
     if not isinstance(plain, Tensor) or plain.dim() != 2:
-        found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"{kind_of(plain)}"
-        one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
-        raise UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
+        raise no_classes(plain)
     predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)
     names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
     name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
     return SelectedTarget(lambda output: output.gather(1, predicted)[:, 0], name, predicted[:, 0])
+
+
+def no_classes(plain: Any) -> UsageError:
+    """Return the error about an output of which no number is a class of an example."""
+    found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"{kind_of(plain)}"
+    one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
+    return UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
