@@ -33,7 +33,10 @@ _VOCABULARY = (
     "Its vocabulary: one word a line, or a JSON list or map. The sentence is split at spaces; a word that it lacks is "
     "read in lower case, else as --unk."
 )
-_FILES = "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line."
+_FILES = (
+    "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line or a "
+    "table with a header."
+)
 _PHRASES = "A CSV table of the phrases of all texts, by their mean score for --target; shown on the page too."
 _LISTED, _ON_A_PAGE = 10, 200
 """N-grams in the terminal, and texts on a page, if the user names no number."""

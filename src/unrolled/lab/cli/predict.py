@@ -49,7 +49,9 @@ def predict(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE", help="Tables, JSON lines, a text a line, or hf:NAME; else standard input, a text a line."
+            metavar="FILE",
+            help="Tables, JSON lines, a text a line, or hf:NAME; else standard input, a text a line or a table with a "
+            "header.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The CSV file to write.", show_default="standard output")] = None,

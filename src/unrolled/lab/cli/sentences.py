@@ -39,11 +39,11 @@ def given_sentences(words: Sequence[str] | None) -> Iterator[list[Numbered]]:
 
 def _lines() -> Iterator[list[Numbered]]:
     """Yield the lines of standard input: many at once, or one by one from a terminal."""
-    from unrolled.lab.data.text_files import standard_input
+    from unrolled.lab.data.text_files import STANDARD_INPUT, checked_lines, standard_input_escaped
 
     size = 1 if sys.stdin.isatty() else _AT_ONCE
     lines: list[Numbered] = []
-    for numbered in standard_input():
+    for numbered in checked_lines(standard_input_escaped(), STANDARD_INPUT):
         lines.append(numbered)
         if len(lines) == size:
             yield lines

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,15 +19,17 @@ __all__ = [
     "DECOMPRESSORS",
     "FOLDER_VARIABLE",
     "LONGEST_LINE",
+    "STANDARD_INPUT",
     "MissingDataError",
     "check_escaped",
     "check_text",
+    "checked_lines",
     "find_file",
     "iter_lines",
     "iter_lines_escaped",
     "malformed",
     "numbered_lines",
-    "standard_input",
+    "standard_input_escaped",
     "without_compression",
     "without_escapes",
 ]
@@ -56,7 +58,8 @@ _BINARY = {
 _LONGEST_START = max(map(len, _BINARY))
 _ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
-_STANDARD_INPUT = Path("standard input")
+STANDARD_INPUT = Path("standard input")
+"""How standard input is named to the user."""
 
 
 class MissingDataError(FileError):
@@ -108,7 +111,7 @@ def iter_lines(path: Path) -> Iterator[str]:
     Lines end at ``\n`` or ``\r\n`` only, because texts contain other characters at which ``str.splitlines`` would
     break (U+0085, U+2028). A byte-order mark at the beginning of the file is ignored.
 
-    Yields:
+    Returns:
         Each line without its end.
 
     Raises:
@@ -116,8 +119,7 @@ def iter_lines(path: Path) -> Iterator[str]:
         DataError: If it is truncated, not compressed as its suffix says, not UTF-8, or contains a NUL or a line longer
             than ``LONGEST_LINE``, or its lines end in carriage returns alone.
     """
-    for number, line in enumerate(iter_lines_escaped(path), start=1):
-        yield _without_foreign_bytes(line, path, number)
+    return (line for _, line in checked_lines(iter_lines_escaped(path), path))
 
 
 def _without_foreign_bytes(line: str, path: Path, number: int) -> str:
@@ -140,7 +142,7 @@ def _utf8_hint(path: Path, encoding: str = "WINDOWS-1252") -> str:
 
 def _is_plain(path: Path) -> bool:
     """Whether a command can convert a file as it is."""
-    return path != _STANDARD_INPUT and without_compression(path) == path
+    return path != STANDARD_INPUT and without_compression(path) == path
 
 
 def _line_end_hint(path: Path) -> str:
@@ -189,11 +191,16 @@ def iter_lines_escaped(path: Path) -> Iterator[str]:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def standard_input() -> Iterator[tuple[int, str]]:
-    """Yield each line of standard input with its number, as :func:`iter_lines` does those of a file."""
+def standard_input_escaped() -> Iterator[str]:
+    """Read standard input as :func:`iter_lines_escaped` does a file."""
     for number, line in enumerate(sys.stdin, start=1):
-        raw = line.encode(errors="surrogateescape")
-        yield number, _without_foreign_bytes(_decode(raw, _STANDARD_INPUT, number), _STANDARD_INPUT, number)
+        yield _decode(line.encode(errors="surrogateescape"), STANDARD_INPUT, number)
+
+
+def checked_lines(lines: Iterable[str], path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each line of :func:`iter_lines_escaped` with its number; DataError for one that is not UTF-8."""
+    for number, line in enumerate(lines, start=1):
+        yield number, _without_foreign_bytes(line, path, number)
 
 
 def check_text(path: Path) -> None:

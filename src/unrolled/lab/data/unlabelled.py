@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,16 @@ from unrolled.lab.data.hub import hub_rows
 from unrolled.lab.data.json_lines import read_json_objects, sample_table
 from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
-from unrolled.lab.data.tables.names import TEXTS
+from unrolled.lab.data.tables.dialect import QuoteError
+from unrolled.lab.data.tables.header import names_surely
+from unrolled.lab.data.tables.names import TEXTS, USUAL_TEXTS, is_usual_name
 from unrolled.lab.data.tables.table import TextTable, open_texts
 from unrolled.lab.data.text_files import (
+    STANDARD_INPUT,
     check_escaped,
+    checked_lines,
     numbered_lines,
-    standard_input,
+    standard_input_escaped,
     without_compression,
     without_escapes,
 )
@@ -38,7 +43,8 @@ def read_texts(
 
     Args:
         path: A table (.csv, .tsv, .tab), JSON lines (.jsonl, .ndjson, .json), or any other file: every line is a text.
-            Or ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines; or ``-``, standard input, a text a line.
+            Or ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines; or ``-``, standard input: a table if its first
+            line surely names the column of the texts, else a text a line.
         reading: Which column holds the texts, and whether the first line may be a header.
         split: Which split of ``hf:NAME`` is read; by default test.
         say: Receives a line about the column that was chosen, and one about rows of other widths, whose text is empty.
@@ -64,11 +70,7 @@ def _texts_of_file(
 ) -> Iterator[tuple[int, str]]:
     """Open a file by its suffix, or standard input; bytes that are not UTF-8 stay escaped."""
     if str(path) == "-":
-        if given := [*reading.columns, *([] if split is None else ["--split"])]:
-            raise UsageError(
-                f"{given[0]} is given, but every line of standard input is a text; give the path of a file"
-            )
-        return standard_input()
+        return _texts_of_standard_input(reading, split, say)
     if split is not None:
         raise UsageError(f"--split is {split}, but {path} is a file without splits; leave it out")
     suffix = without_compression(path).suffix.lower()
@@ -84,6 +86,35 @@ def _texts_of_file(
             ".jsonl, or a text a line"
         )
     return numbered_lines(path)
+
+
+def _texts_of_standard_input(
+    reading: Reading, split: str | None, say: Callable[[str], None]
+) -> Iterator[tuple[int, str]]:
+    """Read a text a line as it comes; or a table, all of it, if the first line surely names the column of its texts."""
+    if given := [*reading.columns, *([] if split is None else ["--split"])]:
+        raise UsageError(f"{given[0]} is given, but every line of standard input is a text; give the path of a file")
+    lines = standard_input_escaped()
+    first = list(islice(lines, 1))
+    lines = chain(first, lines)
+    if not any(_names_columns(line, reading) for line in first):
+        return checked_lines(lines, STANDARD_INPUT)
+    said = "read as a table, since its first line names the columns; if it is a text: give a file in .txt"
+    say(f"{STANDARD_INPUT}: {said}")
+    return _table_texts(open_texts(STANDARD_INPUT, Csv.dialects, reading, list(lines)), reading, say)
+
+
+def _names_columns(line: str, reading: Reading) -> bool:
+    """Tell whether a line is the header of a table with a column of texts, in one of the ways to separate fields."""
+    for dialect in Csv.dialects:
+        try:
+            fields = [field.strip() for _, record in dialect.read([line]) for field in record]
+        except QuoteError:
+            continue
+        usual = all(map(is_usual_name, fields)) and (TEXTS | USUAL_TEXTS).intersection(map(str.lower, fields))
+        if len(fields) > 1 and (usual or names_surely(fields, reading)):
+            return True
+    return False
 
 
 def _table_texts(table: TextTable, reading: Reading, say: Callable[[str], None]) -> Iterator[tuple[int, str]]:

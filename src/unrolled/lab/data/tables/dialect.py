@@ -94,14 +94,14 @@ TABS = (Dialect("\t", quotes=False), Dialect("\t"))
 """What a file of tab-separated values may turn out to be."""
 
 
-def sniff(path: Path, dialects: Sequence[Dialect]) -> Dialect:
+def sniff(lines: Iterable[str], dialects: Sequence[Dialect]) -> Dialect:
     """Choose the way of reading in which the first lines have the same number of fields, two or more.
 
     Earlier ``dialects`` win ties. A first line with a usual name of a column decides before the numbers do. Spaces
     before quotes are left out if that makes more rows alike, or if every field with a quote behind its first spaces
     ends with one.
     """
-    lines = list(islice(iter_lines_escaped(path), _SAMPLE + 1))
+    lines = list(islice(lines, _SAMPLE + 1))
     whole = len(lines) <= _SAMPLE
     declared = _declared(lines[0]) if lines else None
     dialects = [each for each in dialects if each.delimiter == declared] or dialects
@@ -185,15 +185,17 @@ def _has_spaces(dialect: Dialect, lines: Sequence[str]) -> bool:
     return bool(begun) and all(re.fullmatch(r' +"(?:[^"]|"")*"', field) for field in begun)
 
 
-def read_records(path: Path, dialect: Dialect = COMMAS[0]) -> Iterator[tuple[int, list[str]]]:
+def read_records(
+    path: Path, dialect: Dialect = COMMAS[0], lines: Iterable[str] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each record of a table begins, and its fields; blank lines at the end are no records.
 
-    A byte that is not UTF-8 is a lone surrogate in its field. DataError if a quote is not closed or misplaced, or a
-    field is longer than a line may be.
+    ``lines`` are those of the file if None. A byte that is not UTF-8 is a lone surrogate in its field. DataError if a
+    quote is not closed or misplaced, or a field is longer than a line may be.
     """
     blank: list[int] = []
     try:
-        for begin, fields in dialect.read(iter_lines_escaped(path)):
+        for begin, fields in dialect.read(iter_lines_escaped(path) if lines is None else lines):
             if not any(map(str.strip, fields)):
                 blank.append(begin)
                 continue

@@ -13,7 +13,7 @@ from unrolled.lab.data.tables.names import LABELS, TEXTS, is_usual_name
 from unrolled.lab.data.tables.values import is_number, is_value, mean_words, share
 from unrolled.lab.data.text_files import without_escapes
 
-__all__ = ["FirstLine", "count_above", "judge_first"]
+__all__ = ["FirstLine", "count_above", "judge_first", "names_surely"]
 
 _NAME_WORDS = 3  # a column's name has no more
 _TEXT_WORDS = 6  # free text has more, so that a name is not taken for one
@@ -101,7 +101,7 @@ def count_above(head: Sequence[Sequence[str]], quotes: bool, reading: Reading) -
     if not filled:
         return 0
     first, usual = filled[0], Counter(len(head[place]) for place in filled).most_common(1)[0][0]
-    surely = next((place for place, fields in enumerate(head) if _names_surely(fields, reading)), None)
+    surely = next((place for place, fields in enumerate(head) if names_surely(fields, reading)), None)
     alike = sum(_is_row_like(fields, usual) for fields in head[:surely])
     if surely is not None and alike <= int(_documented(head[surely])):
         return surely
@@ -117,6 +117,14 @@ def count_above(head: Sequence[Sequence[str]], quotes: bool, reading: Reading) -
     return below[0] if told or not filled_up else first
 
 
+def names_surely(fields: Sequence[str], reading: Reading) -> bool:
+    """Tell whether a line of several fields has both names that this library documents, or that of the texts."""
+    names = [field.strip().lower() for field in fields]
+    of_texts = {name.lower() for name in (reading.text_column, reading.trained_text) if name is not None}
+    known = of_texts & _known(reading, names) & set(names)
+    return len(fields) > 1 and (bool(known) or _documented(fields))
+
+
 def _documented(fields: Sequence[str]) -> bool:
     """Tell whether a line has both names that this library documents."""
     names = {field.strip().lower() for field in fields}
@@ -126,11 +134,3 @@ def _documented(fields: Sequence[str]) -> bool:
 def _is_row_like(fields: Sequence[str], usual: int) -> bool:
     """Tell whether a line has the width of most rows, and more than one field that is not empty."""
     return len(fields) == usual and sum(bool(field.strip()) for field in fields) > 1
-
-
-def _names_surely(fields: Sequence[str], reading: Reading) -> bool:
-    """Tell whether a line of several fields has both names that this library documents, or that of the texts."""
-    names = [field.strip().lower() for field in fields]
-    of_texts = {name.lower() for name in (reading.text_column, reading.trained_text) if name is not None}
-    known = of_texts & _known(reading, names) & set(names)
-    return len(fields) > 1 and (bool(known) or _documented(fields))

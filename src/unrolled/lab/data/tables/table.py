@@ -14,7 +14,7 @@ from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text
 from unrolled.lab.data.tables.dialect import Dialect, read_records, sniff
 from unrolled.lab.data.tables.header import FirstLine, count_above, judge_first
-from unrolled.lab.data.text_files import check_escaped
+from unrolled.lab.data.text_files import check_escaped, iter_lines_escaped
 
 __all__ = ["TextTable", "open_table", "open_texts", "spread"]
 
@@ -40,17 +40,19 @@ class TextTable:
     """Number of records above the header."""
     guessed: int = 0
     """The line of a header that is one by its length alone; else 0."""
+    lines: Sequence[str] | None = None
+    """The lines of standard input, which can be read once; None to read those of the file."""
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line at which each row begins, and its fields."""
-        records = read_records(self.path, self.dialect)
+        records = read_records(self.path, self.dialect, self.lines)
         if self.header:
             next(islice(records, self.above, None), None)
         yield from ((line, _join(cells)) for line, cells in records) if self.joined else records
 
     def titles(self) -> Iterator[tuple[int, str]]:
         """Yield the lines above the header that are not blank, such as titles."""
-        for line, fields in islice(read_records(self.path, self.dialect), self.above):
+        for line, fields in islice(read_records(self.path, self.dialect, self.lines), self.above):
             if any(fields):
                 yield line, self.dialect.delimiter.join(fields)
 
@@ -103,11 +105,16 @@ def open_table(path: Path, dialects: Sequence[Dialect], reading: Reading, kind: 
     return TextTable(path, dialect, header, _width(header, rows, 2), columns, joined, above, guessed)
 
 
-def open_texts(path: Path, dialects: Sequence[Dialect], reading: Reading) -> TextTable:
-    """Do what :func:`open_table` does for a file whose labels, if it has any, are not read."""
-    dialect, above, header, rows, guessed = _begin(path, dialects, reading)
+def open_texts(
+    path: Path, dialects: Sequence[Dialect], reading: Reading, lines: Sequence[str] | None = None
+) -> TextTable:
+    """Do what :func:`open_table` does for a file whose labels, if it has any, are not read.
+
+    ``lines`` are those of standard input, which ``path`` then names.
+    """
+    dialect, above, header, rows, guessed = _begin(path, dialects, reading, lines)
     text = choose_text(path, header, rows, reading) if header or rows else 0
-    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text), 0, above, guessed)
+    return TextTable(path, dialect, header, _width(header, rows, 1), Columns(text, text), 0, above, guessed, lines)
 
 
 def _join(cells: list[str]) -> list[str]:
@@ -132,10 +139,10 @@ class _Beginning(NamedTuple):
     guessed: int = 0
 
 
-def _begin(path: Path, dialects: Sequence[Dialect], reading: Reading) -> _Beginning:
+def _begin(path: Path, dialects: Sequence[Dialect], reading: Reading, lines: Sequence[str] | None = None) -> _Beginning:
     """Find out how the fields are written and which line is the header."""
-    dialect = sniff(path, dialects)
-    records = read_records(path, dialect)
+    dialect = sniff(iter_lines_escaped(path) if lines is None else lines, dialects)
+    records = read_records(path, dialect, lines)
     head = list(islice(records, _HEAD))
     if not head:
         return _Beginning(dialect)
