@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from unrolled.errors import FileError, UsageError
 
-__all__ = ["check_new", "check_not_read"]
+__all__ = ["check_new", "check_not_read", "is_standard_output"]
 
 _OF_OTHER_PROGRAMS = frozenset(
     ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .txt "
     ".xls .xlsx".split()
 )
 """Suffixes from which programs choose how to read a file."""
+_STREAM = re.compile(r"/dev/(std(in|out|err)|fd/\d+)|/proc/(self|\d+)/fd/\d+")
+"""Names of what a process has opened, which may be a file that a shell writes."""
+
+
+def is_standard_output(path: Path | None) -> bool:
+    """Tell whether a path is a name of standard output."""
+    return str(path) in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
 def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
@@ -32,6 +40,8 @@ def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
         raise UsageError(f"a file is written to a path, found -; give one, e.g. written{suffixes[0]}")
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the path of a file")
+    if _STREAM.fullmatch(str(path)) or (path.exists() and not path.is_file()):
+        raise FileError(f"{path} is no regular file; give the path of one, e.g. written{suffixes[0]}")
     if path.exists() and not force:
         raise UsageError(f"{path} already exists: choose another path, or pass --force to overwrite it")
     parent = path.absolute().parent

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from unrolled.lab.training.run_folder import load_run
@@ -131,3 +133,21 @@ def test_a_suffix_of_another_format_is_refused(unrolled, tmp_path, words, option
     assert not (tmp_path / wrong).exists()
     assert unrolled(*words, option, "of_no_program.v2").status == 0  # the control: nobody chooses by such a name
     assert (tmp_path / "of_no_program.v2").exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--force",)])
+def test_predictions_for_standard_output_by_its_name_are_printed(unrolled, tmp_path, options):
+    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
+    printed = unrolled("predict", "runs/reviews", "a.txt")
+    named = unrolled("predict", "runs/reviews", "a.txt", "--out", "/dev/stdout", *options)
+    assert (named.status, named.out) == (0, printed.out)
+    assert printed.out.startswith("line,text,predicted")
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/stdout", "/dev/fd/1", "/dev/stderr", "/proc/self/fd/1", "pipe"])
+def test_what_is_no_regular_file_is_refused_before_anything_is_computed(unrolled, tmp_path, path):
+    os.mkfifo(tmp_path / "pipe")  # writing into it would wait for a reader for ever
+    refused = unrolled("explain", "runs/reviews", "a dull film", "--json", path, "--force")
+    refused.assert_refused(74, f"{path} is no regular file; give the path of one, e.g. written.json")
+    assert not refused.out
+    assert unrolled("explain", "runs/reviews", "a dull film", "--json", "new").status == 0  # the control

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from unrolled.cli.output_file import check_new, check_not_read
+from unrolled.cli.output_file import check_new, check_not_read, is_standard_output
 from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import DataError
 from unrolled.lab.cli import open_run
@@ -76,6 +76,7 @@ def predict(
         print_notes([line])
 
     check_run(run)
+    out = None if is_standard_output(out) else out
     check_new(out, force, ".csv")
     names = files or ["-"]
     check_not_read(out, [*names, *files_of_run(run)])
