@@ -115,3 +115,19 @@ def test_the_only_number_of_one_example_needs_no_target(shape):
     found = unrolled.account(model, series)
     torch.testing.assert_close(found.output, model(series).detach().reshape(1))
     assert found.closes
+
+
+@pytest.mark.parametrize("against", [None, 5])
+def test_each_example_of_a_batch_names_the_class_that_is_predicted_for_it(against):
+    torch.manual_seed(0)
+    names, model, series = list("abcdef"), Forecast(), 3 * torch.randn(9, 7, 4)
+    predicted = model(series).argmax(dim=1)
+    series = series[predicted != 5]  # which is against
+    expected = [names[k] + " rather than f" * (against is not None) for k in predicted[predicted != 5].tolist()]
+    assert len(set(expected)) > 1
+    found = unrolled.account(model, series, classes=names, against=against)
+    assert [one.target for one in found] == expected
+    assert found[1][0].target == found.view(1).target == expected[1]
+    assert found.target == "the predicted class" + " rather than f" * (against is not None)
+    named = unrolled.account(model, series, classes=names, target="b")  # the control
+    assert {one.target for one in named} == {named.target} == {"b"}

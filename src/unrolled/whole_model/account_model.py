@@ -65,6 +65,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         behind = behind_held(model, args, kwargs, target.select, means.unread)
     result = Account(
         target=target.name,
+        target_of_example=target.names,
         expansion=str(asked.expansion),
         exact=asked.expansion.exact or not means.recurrent,
         texts=means.texts,

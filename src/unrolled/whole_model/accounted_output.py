@@ -30,7 +30,7 @@ class AccountedOutput(OwnMemory):
     """
 
     target: str
-    """Name of the output: ``"output 1"``, or a class."""
+    """Name of the output: ``"output 1"``, or a class; ``"the predicted class"`` of a batch, whose examples have it."""
     expansion: str
     """How recurrent networks were expanded."""
     exact: bool
@@ -64,6 +64,8 @@ class AccountedOutput(OwnMemory):
     """Whether a recurrent network ran; else no expansion changes the account."""
     by_quadrature: bool = False
     """Whether a quadrature expanded a network, whose error is in the remainder."""
+    target_of_example: tuple[str, ...] = ()
+    """The names of the outputs where they may differ between examples: of predicted classes."""
     notes: tuple[str, ...] = ()
     deterministic: bool = True
     """Whether the model gives this output without drawing random numbers; else this accounts for one draw."""
@@ -187,6 +189,8 @@ class AccountedOutput(OwnMemory):
 
         one = replace(
             self,
+            target=self.target_of_example[place] if self.target_of_example else self.target,
+            target_of_example=self.target_of_example[place : place + 1],
             texts=of_arguments(self.texts),
             features=of_arguments(self.features),
             initial=self.initial[place : place + 1],

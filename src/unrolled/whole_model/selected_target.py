@@ -28,6 +28,8 @@ class SelectedTarget:
     name: str
     indices: Tensor | None = None
     """Of each example, the output that is selected; None of a function's."""
+    names: tuple[str, ...] = ()
+    """Of each example, the name of its output, where they may differ."""
     guessed: bool = False
     """Whether the numbers of the output were taken for those of the examples by their count alone."""
 
@@ -88,7 +90,9 @@ def _by_function(plain: Any, target: Callable[[object], Tensor], arguments: obje
 def _difference(one: SelectedTarget, other: SelectedTarget) -> SelectedTarget:
     """Subtract the output of another class."""
     return SelectedTarget(
-        lambda output: one.select(output) - other.select(output), f"{one.name} rather than {other.name}"
+        lambda output: one.select(output) - other.select(output),
+        f"{one.name} rather than {other.name}",
+        names=tuple(f"{name} rather than {other.name}" for name in one.names),
     )
 
 
@@ -124,8 +128,9 @@ def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
         raise no_classes(plain)
     predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)
     names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
-    name = names[int(predicted)] if len(plain) == 1 else "the predicted class"
-    return SelectedTarget(lambda output: output.gather(1, predicted)[:, 0], name, predicted[:, 0])
+    of_each = tuple(names[k] for k in predicted[:, 0].tolist())
+    name = of_each[0] if len(plain) == 1 else "the predicted class"
+    return SelectedTarget(lambda output: output.gather(1, predicted)[:, 0], name, predicted[:, 0], of_each)
 
 
 def no_classes(plain: Any) -> UsageError:
