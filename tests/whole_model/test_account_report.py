@@ -171,8 +171,44 @@ def test_the_page_is_self_contained_and_escapes_tokens(account, tmp_path):
     assert f"the sum of {', '.join(parts[:-1])} and {parts[-1]}." in page
 
 
+def test_the_page_of_a_batch_has_all_examples_by_one_scale(account, tmp_path):
+    page = account.save_html(tmp_path / "all.html").read_text(encoding="utf-8")
+    assert re.findall(r'<details class="example"( open)?>', page) == [" open", ""]
+    of_each = page.split('<details class="example"')[1:]
+    assert "accounts of 2 outputs" in page
+    assert "one scale for all" in page
+    limit = max(account.view(k).limit for k in range(2))
+    for number, part in enumerate(of_each):
+        view = account.view(number)
+        words = re.findall(r'<bdi class="word s\d+">(.*?)</bdi>', part)
+        assert len(words) == 4
+        assert (words[0] == "a") is bool(number)
+        assert f'<b class="number">{minus(signed(view.output))}</b>' in part
+        assert all(f"{minus(signed(value))}</small>" in part for value in view.groups[0].values)
+        assert f"Colour scale from -{limit:g} to +{limit:g}" in part.replace("−", "-")
+        assert f'aria-label="Ledger of example {number}"' in part
+    assert account.view(0).limit != account.view(1).limit
+
+
+@pytest.mark.parametrize("example", [0, 1])
+def test_the_page_of_one_example_has_no_other(account, tmp_path, example):
+    """The control of the page of a batch; the page of a batch of one is such a page."""
+    page = account.save_html(tmp_path / "one.html", example).read_text(encoding="utf-8")
+    assert "account of one output" in page
+    assert 'class="example"' not in page
+    assert page.count(">c</bdi>") == example
+    one = account[example].save_html(tmp_path / "alone.html").read_text(encoding="utf-8")
+    assert page.replace(f'<p class="quiet">example {example} of a batch of 2</p>', "") == one
+
+
+def test_numbers_without_a_text_have_none_in_the_list_of_examples():
+    pages = [render_page([view(groups=(Group(name, ("x0", "x1"), (1.5, -0.5)),))] * 2) for name in ("steps", "tokens")]
+    assert [page.count('<bdi class="text">x0 x1</bdi>') for page in pages] == [0, 2]
+    assert "∅" not in pages[0]
+
+
 def test_a_narrow_page_hides_no_contribution(account):
-    page = render_page(account.view())
+    page = render_page([account.view()])
     hidden = re.findall(r"([^{}]+)\{[^{}]*display: none", page)
     assert ".spare" in {selector.strip() for selector in hidden}
     assert not [selector for selector in hidden if ":nth" in selector]
@@ -182,7 +218,7 @@ def test_a_narrow_page_hides_no_contribution(account):
 def test_a_short_group_has_its_numbers_beside_a_long_one():
     steps = Group("steps", tuple(f"x{k}" for k in range(50)), (0.5,) * 50)
     features = Group("features", ("wind", "<rain>"), (0.25, 24.75))
-    page = render_page(view(groups=(steps,), by_feature=(features,)))
+    page = render_page([view(groups=(steps,), by_feature=(features,))])
     assert re.findall(r"<small>(.*?)</small>", page) == ["+0.250", "+24.750"]
     (table,) = re.findall(r"<details class=\"numerics.*?</details>", page, re.DOTALL)
     assert re.findall(r"<bdi>(x\d+)</bdi></th><td class=\"number\">\+0\.500<", table) == list(steps.labels)
@@ -227,7 +263,7 @@ def test_a_text_of_many_tokens_and_one_of_zeros():
     assert account_figure(many).get_size_inches()[1] < 20
     zeros = view(groups=(Group("tokens", ("a", "$b$"), (0.0, 0.0)),))
     account_figure(zeros)
-    assert "sentence dense" in render_page(many)
+    assert "sentence dense" in render_page([many])
     for shown in (many, zeros):
         assert "= output" in to_text(shown)
 
@@ -262,7 +298,7 @@ def test_many_biases_are_summed_up():
 
 def test_numbers_that_are_not_finite_are_refused():
     bad = view(groups=(Group("tokens", ("a",), (float("nan"),)),))
-    for shown in (to_text, render_page):
+    for shown in (to_text, lambda shown: render_page([shown])):
         with pytest.raises(NonFiniteError, match="the account holds NaN or infinity"):
             shown(bad)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from unrolled.atomic_write import atomic_write
 from unrolled.report.account_view import AccountView
@@ -16,8 +17,12 @@ _NUMBERED = 40
 """Each token of a group of up to this many has its number below it."""
 
 
-def render_page(view: AccountView) -> str:
-    """Return one example of an account as a self-contained HTML page.
+def render_page(views: Sequence[AccountView], target: str | None = None) -> str:
+    """Return examples of an account as one self-contained HTML page; of several, each can be opened and closed.
+
+    Args:
+        views: The examples, at least one.
+        target: What the heading says of all of them; by default the name of the first one's output.
 
     Raises:
         NonFiniteError: If the account holds NaN or infinity.
@@ -27,10 +32,9 @@ def render_page(view: AccountView) -> str:
         environment()
         .get_template("account.html")
         .render(
-            title=f"Where “{view.target}” comes from",
-            view=view,
-            limit=view.limit,
-            bars=waterfall(view.entries, ("output", view.output)),
+            title=f"Where “{views[0].target if target is None else target}” comes from",
+            examples=[{"view": view, "bars": waterfall(view.entries, ("output", view.output))} for view in views],
+            limit=max(view.limit for view in views),
             numbered=_NUMBERED,
             style=sheet,
             policy=policy(style=sheet),
@@ -38,9 +42,9 @@ def render_page(view: AccountView) -> str:
     )
 
 
-def save_page(path: str | os.PathLike[str], view: AccountView) -> None:
+def save_page(path: str | os.PathLike[str], views: Sequence[AccountView], target: str | None = None) -> None:
     """Write the page of :func:`render_page` to a file, whole or not at all."""
-    atomic_write(path, render_page(view).encode())
+    atomic_write(path, render_page(views, target).encode())
 
 
 def render_fragment(view: AccountView) -> str:

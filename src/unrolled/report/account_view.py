@@ -52,6 +52,11 @@ class AccountView:
         return (*self.groups, *self.by_feature)
 
     @property
+    def text(self) -> str:
+        """The tokens of all texts; empty of numbers, whose names do not tell examples apart."""
+        return " ".join(label for group in self.groups if group.name.startswith("tokens") for label in group.labels)
+
+    @property
     def method(self) -> str:
         """Say by which rules the output was accounted for."""
         if not self.recurrent:  # a scan, attention or a loop of the model's own does not follow the expansion

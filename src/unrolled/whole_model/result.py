@@ -127,8 +127,12 @@ class Account(AccountedOutput):
 
         return account_figure(self.view(example), limit)
 
-    def save_html(self, path: str | Path, example: int = 0) -> Path:
-        """Write one example as a self-contained HTML page, and return its path.
+    def save_html(self, path: str | Path, example: int | None = None) -> Path:
+        """Write a self-contained HTML page, and return its path.
+
+        Args:
+            path: The file to write; one that exists is replaced.
+            example: Index of the only example to show; None for all of the batch.
 
         Raises:
             FileError: If the file cannot be written.
@@ -136,7 +140,8 @@ class Account(AccountedOutput):
         """
         from unrolled.report.account_page import save_page
 
-        save_page(path, self.view(example))
+        shown = range(len(self)) if example is None else [example]
+        save_page(path, [self.view(k) for k in shown], self.target if example is None else None)
         return Path(path)
 
     def save_json(self, path: str | Path) -> Path:
