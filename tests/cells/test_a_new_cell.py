@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import unrolled
+import unrolled.cells
 from reference import ngrams
 from unrolled.cells.capabilities import FirstOrderCell, GatedCell
 from unrolled.cells.closed_form import ClosedCell
@@ -149,3 +150,23 @@ def test_what_it_does_not_declare_is_refused():
         unrolled.decompose(Bare(E, D), torch.randn(T, 1, E), expansion="gates")
     with pytest.raises(UsageError, match="no activation expansion"):
         unrolled.decompose(Bare(E, D), torch.randn(T, 1, E), expansion="activation")
+
+
+def test_a_network_of_it_is_built_by_its_class():
+    """Two layers of two directions, opened exactly, with the states of cells that are called step by step."""
+    torch.manual_seed(0)
+    network = unrolled.cells.recurrent(MinimalGatedUnit, E, D, 2, bidirectional=True, dtype=torch.float64)
+    x = torch.randn(T, B, E, dtype=torch.float64)
+    below = x
+    for layer in range(2):
+        ways = []
+        for way in range(2):
+            state, outputs = torch.zeros(B, D, dtype=torch.float64), []
+            for step in below.flip(0) if way else below:
+                state = network.cell(layer, way).step(step, state)
+                outputs.append(state)
+            ways.append(torch.stack(outputs[::-1] if way else outputs))
+        below = torch.cat(ways, dim=-1)
+    torch.testing.assert_close(network(x)[0], below)
+    assert float(unrolled.decompose(network, x).residual().max()) < 1e-12
+    assert float(unrolled.decompose(network, x, expansion="zero").residual().max()) > 1e-3  # the control

@@ -76,7 +76,11 @@ BAD = [
     (lambda: recurrent("gru", E, D, 2, dropout=float("nan")), UsageError, "dropout is nan; expected"),
     (lambda: recurrent("gru", E, D, 2, dropout="0.5"), UsageError, "dropout is '0.5'; expected"),
     (lambda: recurrent("gru", E, D, 2, dropout=True), UsageError, "dropout is True; expected"),
-    (lambda: recurrent(GRU, E, D), UnknownNameError, "unknown cell <class 'unrolled.cells.gru.GRU'>; expected one of"),
+    (
+        lambda: recurrent(torch.nn.GRU, E, D),
+        UsageError,
+        "GRU does not derive from unrolled.cells.base.Cell; derive it, with",
+    ),
     (lambda: recurrent(["gru"], E, D), UnknownNameError, r"unknown cell \['gru'\]; expected one of"),
     (
         lambda: recurrent("elman", E, D, nonlinearity=torch.tanh),

@@ -6,6 +6,7 @@ import torch
 
 from unrolled.cells.base import Cell
 from unrolled.cells.recurrent import Recurrent
+from unrolled.errors import UsageError
 from unrolled.kernels.cuda_graphs import cuda_graphs
 from unrolled.registry import Registry
 
@@ -26,7 +27,7 @@ def list() -> tuple[str, ...]:
 
 
 def recurrent(
-    name: str,
+    name: str | type[Cell],
     input_size: int,
     hidden_size: int,
     num_layers: int = 1,
@@ -40,7 +41,8 @@ def recurrent(
     """Build a network of cells with the interface of ``nn.LSTM``.
 
     Args:
-        name: Name of the cell; :func:`list` returns all names.
+        name: Name of the cell; :func:`list` returns all names. Or the class of a cell of your own, which takes an input
+            size and a hidden size.
         input_size: Length of each input vector.
         hidden_size: Number of units in each layer and direction.
         num_layers: Number of layers.
@@ -52,7 +54,8 @@ def recurrent(
         **options: Further arguments of the cell, such as ``choices=4`` of ``mmlstm``.
 
     Raises:
-        UsageError: If there is no such cell, the cell has no such option, or a value is not allowed.
+        UsageError: If there is no such cell, the cell has no such option, or a value is not allowed; if the class is
+            none of a :class:`~unrolled.cells.base.Cell`.
 
     Example:
         >>> import torch, unrolled.cells
@@ -61,7 +64,17 @@ def recurrent(
         >>> outputs.shape
         torch.Size([7, 3, 512])
     """
-    cell = CELLS.get(name)
+    cell = _own(name) if isinstance(name, type) else CELLS.get(name)
     return Recurrent(
         cell, input_size, hidden_size, num_layers, bidirectional, dropout, batch_first, device, dtype, **options
+    )
+
+
+def _own(kind: type[object]) -> type[Cell]:
+    """Return a user's class of cells; UsageError for any other class."""
+    if issubclass(kind, Cell):
+        return kind
+    raise UsageError(
+        f"{kind.__name__} does not derive from unrolled.cells.base.Cell; derive it, with a step(inputs, state), or "
+        "loop over it yourself: explain and account open such a loop as it is"
     )
