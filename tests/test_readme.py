@@ -66,6 +66,15 @@ def test_the_guide_to_a_test_set_finds_the_shortcut_and_its_ranking_is_above_a_d
     assert "\\begin{tabular}" in said
 
 
+def test_the_guide_to_an_expansion_of_your_own_checks_it(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {"__name__": "extending"}
+    for text in blocks(ROOT / "docs" / "api" / "extending.md", "python"):
+        exec(compile(text, "extending.md", "exec"), names)
+    said = "without_rest says it is exact, but its n-grams miss the states of RNN(3, 4) by "
+    assert capsys.readouterr().out.startswith(said)
+    assert said in (ROOT / "docs" / "api" / "extending.md").read_text()
+
+
 @pytest.mark.slow
 def test_the_guide_to_series_finds_the_hours_that_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("pandas", "matplotlib"):

@@ -8,8 +8,12 @@ from torch import nn
 
 from unrolled.cells import recurrent
 from unrolled.cells.base import Cell
+from unrolled.decomposition.decomposition import decompose
 from unrolled.errors import UsageError
-from unrolled.testing import CLAUSES, check_cell
+from unrolled.expansions import EXPANSIONS
+from unrolled.expansions.base import Linearisation
+from unrolled.linalg.matrices import Matrices
+from unrolled.testing import CLAUSES, check_cell, check_expansion
 
 E, D = 3, 4
 
@@ -160,3 +164,117 @@ def test_a_cell_without_a_name_is_asked_for_one():
 def test_clauses_explain_themselves():
     assert all(clause.__doc__ for clause in CLAUSES.values())
     assert len(CLAUSES) == 9
+
+
+class Midpoint(Linearisation):
+    """A user's expansion."""
+
+    name, exact, local = "midpoint", True, False
+
+    def expand(self, ray, tolerance):
+        operator = ray.at(0.5)
+        return ray.end - ray.increment(operator), operator
+
+
+class AtTheTokenAlone(Midpoint):
+    """The same operators beside f(x, 0), which leaves something over."""
+
+    def expand(self, ray, tolerance):
+        return ray.origin, ray.at(0.5)
+
+
+class AtZero(Midpoint):
+    local = True
+
+    def expand(self, ray, tolerance):
+        return ray.origin, ray.at(0.0)
+
+
+def claiming(kind, **claims):
+    return type(kind.__name__, (kind,), claims)()
+
+
+@pytest.mark.parametrize("name", [*EXPANSIONS.names(), "taylor(1)", "mean(operating, secant)"])
+def test_every_expansion_of_this_package_passes(name):
+    before = torch.get_rng_state()
+    check_expansion(name)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [Midpoint(), claiming(AtTheTokenAlone, exact=False), claiming(AtZero, exact=False)],
+)
+def test_an_expansion_of_a_user_that_says_what_it_is_passes(right):
+    check_expansion(right)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (AtTheTokenAlone(), r"midpoint says it is exact, but its n-grams miss the states of RNN\(3, 4\) by 0\."),
+        (claiming(Midpoint, local=True), r"says it is local, but an n-gram of RNN\(3, 4\) changes by"),
+        (claiming(Midpoint, exact=False), "says it is not exact, but its n-grams sum to the states of every network"),
+    ],
+)
+def test_an_expansion_that_claims_what_it_is_not_fails(wrong, message):
+    with pytest.raises(AssertionError, match=message):
+        check_expansion(wrong)
+
+
+@pytest.mark.parametrize(
+    "call", [check_expansion, lambda given: decompose(nn.GRU(E, D), torch.ones(2, E), expansion=given)]
+)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Midpoint, r"is the class Midpoint; expected an object of it: Midpoint\(\)"),
+        (claiming(Midpoint, name=None), 'lacks name; set one in its class: name = "mine"'),
+        (claiming(Midpoint, exact="yes"), "lacks exact; set one in its class: exact = True"),
+        (claiming(Midpoint, expand=lambda _, ray, __: ray.at(0.5)), r"expand gave a Structured; expected g, a tensor"),
+        (claiming(Midpoint, expand=lambda _, ray, __: (ray.end, ray.end)), r"gave a Tensor, a Tensor; expected g"),
+        (
+            claiming(Midpoint, expand=lambda _, ray, __: (ray.end[:1], ray.at(1.0))),
+            r"g of shape \(1, .*that of ray.end",
+        ),
+    ],
+)
+def test_what_is_no_expansion_is_refused(call, given, message):
+    with pytest.raises(UsageError, match=message):
+        call(given)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_operators_given_by_their_matrices_are_those_of_the_ray(kind, layers):
+    class ByMatrices(Midpoint):
+        def expand(self, ray, tolerance):
+            operator = Matrices(*ray.at(0.5).dense())
+            return ray.end - ray.increment(operator), operator
+
+    torch.manual_seed(0)
+    rnn, x = kind(E, D, layers, dtype=torch.float64), torch.randn(5, 2, E, dtype=torch.float64)
+    found, expected = (decompose(rnn, x, expansion=given).vectors() for given in (ByMatrices(), Midpoint()))
+    torch.testing.assert_close(found, expected)
+    assert not torch.allclose(found, decompose(rnn, x, expansion="operating").vectors())  # the control
+    weight = torch.randn(2, D, dtype=torch.float64)
+    torch.testing.assert_close(decompose(rnn, x, expansion=ByMatrices()).scores(weight), expected @ weight.T)
+
+
+def test_the_n_grams_of_an_expansion_of_a_user_are_those_of_the_definition():
+    """v = A … A g in a float64 loop, where A is autograd's Jacobian at half of the state."""
+    torch.manual_seed(0)
+    rnn, x = nn.RNN(E, D, dtype=torch.float64), torch.randn(5, E, dtype=torch.float64)
+    x, states = 2 * x, [torch.zeros(D, dtype=torch.float64)]
+
+    def step(inputs, state):
+        return rnn(inputs[None], state[None])[1][0]
+
+    terms = torch.zeros(5, 5, D, dtype=torch.float64)
+    for t in range(5):
+        jacobian = torch.autograd.functional.jacobian(lambda s, t=t: step(x[t], s), 0.5 * states[t])
+        states.append(step(x[t], states[t]).detach())
+        terms[t, :t] = terms[t - 1, :t] @ jacobian.T
+        terms[t, t] = states[-1] - jacobian @ states[t]
+    torch.testing.assert_close(decompose(rnn, x, expansion=Midpoint()).vectors()[0], terms)
+    assert not torch.allclose(decompose(rnn, x, expansion="secant").vectors()[0], terms, atol=1e-3)  # the control

@@ -14,6 +14,7 @@ from torch import Tensor
 from unrolled.cells.base import LayerRun
 from unrolled.cells.capabilities import FirstOrderCell, GatedCell, MeanSlopesCell, Point, ShareSlopesCell
 from unrolled.cells.ray import Ray
+from unrolled.linalg.operators import Operator
 from unrolled.linalg.quadrature import Named, Rule
 from unrolled.linalg.structured import Structured
 
@@ -138,9 +139,11 @@ class ClosedRay(Ray[Structured]):
         """Return the Jacobian at one point of every ray."""
         return self.operator_of(lambda steps: self.cell.factored_slopes(*self.point(alpha, steps)))
 
-    def increment(self, operator: Structured) -> Tensor:
-        """Apply the operators of all steps to (s_{t-1}, x_t - x⁰_t), whose products are known."""
+    def increment(self, operator: Operator) -> Tensor:
+        """Apply the operators of all steps to (s_{t-1}, x_t - x⁰_t); the products of one of this ray are known."""
         run, bias = self.run, self.cell.recurrent_bias
+        if not isinstance(operator, Structured):  # of an expansion that is a user's own
+            return operator.apply(run.states[:-1], run.inputs - self.inputs)
         recurrent = inputs = None
         if operator.recurrent_terms:
             recurrent = run.from_hidden if bias is None else run.from_hidden - bias

@@ -101,7 +101,9 @@ class HeldModel(HeldForward):
         rows, first = self.rows, run.initial
         with torch.no_grad():
             ray = run.ray(run.inputs if moved is None else alone.detach())
-            base, operator = self.expansion.expand(ray, TOLERANCE / max(1, len(run.inputs)))  # an equal share a step
+            base, operator = self.expansion.expand_checked(
+                ray, TOLERANCE / max(1, len(run.inputs))
+            )  # an equal share a step
             self.by_quadrature = self.by_quadrature or operator.by_quadrature
         if start is None or not carries(start):
             start = rows.open("initial", "initial state", first) if bool(first.count_nonzero()) else first

@@ -24,14 +24,32 @@ def resolve(expansion: str | Expansion) -> Expansion:
 
     Raises:
         UnknownNameError: If there is no expansion of that name; the message suggests the nearest one.
-        UsageError: If the arguments do not fit, or it is neither a name nor an expansion.
+        UsageError: If the arguments do not fit, it is neither a name nor an expansion, or an expansion of a user's own
+            does not say what it is.
     """
     if isinstance(expansion, Expansion):
+        _check_claims(expansion)
         return expansion
     if not isinstance(expansion, str):
-        raise UsageError(f"the expansion is {kind_of(expansion)}; expected a name, such as 'secant', or an Expansion")
+        raise _no_expansion(expansion)
     match = CALL.fullmatch(expansion)
     if match is None:
         raise UnknownNameError("expansion", expansion, EXPANSIONS.names())
     member = EXPANSIONS.get(match["name"])
     return member.parse([word.strip() for word in ARGUMENT.findall(match["arguments"] or "")])
+
+
+def _check_claims(expansion: Expansion) -> None:
+    """Refuse an expansion without its name, or without what it says of its n-grams."""
+    for attribute, kind, example in (("name", str, '"mine"'), ("exact", bool, "True"), ("local", bool, "False")):
+        if not isinstance(getattr(expansion, attribute, None), kind):
+            raise UsageError(
+                f"{type(expansion).__name__} lacks {attribute}; set one in its class: {attribute} = {example}"
+            )
+
+
+def _no_expansion(given: object) -> UsageError:
+    """Return the error about what is neither a name nor an expansion; of a class it says how an object is made."""
+    if isinstance(given, type) and issubclass(given, Expansion):
+        return UsageError(f"the expansion is the class {given.__name__}; expected an object of it: {given.__name__}()")
+    return UsageError(f"the expansion is {kind_of(given)}; expected a name, such as 'secant', or an Expansion")

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, cast
 from torch import Tensor
 
 from unrolled.cells.ray import Ray
-from unrolled.errors import ConvergenceError, UsageError
+from unrolled.errors import ConvergenceError, UsageError, kind_of
 from unrolled.linalg.operators import Operator
 
 __all__ = ["TOLERANCE", "Expansion", "Linearisation"]
@@ -70,10 +70,31 @@ class Linearisation(Expansion):
             ConvergenceError: If a rule with error control does not reach the tolerance; it holds the result.
         """
 
+    def expand_checked(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator]:
+        """Expand one layer; what an expansion of a user's own gives is refused if it is no g with operators.
+
+        Raises:
+            UsageError: If it is not.
+        """
+        found: Any = self.expand(ray, tolerance)
+        shape, kinds = tuple(ray.end.shape), (Tensor, Operator)
+        pair = found if isinstance(found, tuple) and len(found) == len(kinds) else (found,)
+        if len(pair) != len(kinds) or not all(map(isinstance, pair, kinds)):
+            raise UsageError(
+                f"{self}.expand gave {', '.join(map(kind_of, pair))}; expected g, a tensor of shape (time, batch, "
+                "state), and the operators A, such as ray.at(1.0) or unrolled.linalg.matrices.Matrices(A, C)"
+            )
+        if tuple(pair[0].shape) != shape:
+            raise UsageError(
+                f"{self}.expand gave g of shape {tuple(pair[0].shape)}; expected {shape}, that of ray.end: (time, "
+                "batch, state)"
+            )
+        return found
+
     def expand_or_keep(self, ray: Ray[Any], tolerance: float) -> tuple[Tensor, Operator, ConvergenceError | None]:
         """Expand one layer; a quadrature that does not reach the tolerance is kept as it is, with its failure."""
         try:
-            return *self.expand(ray, tolerance), None
+            return *self.expand_checked(ray, tolerance), None
         except ConvergenceError as error:
             return *cast("tuple[Tensor, Operator]", error.expanded), error
 
