@@ -205,6 +205,18 @@ def test_quotes_are_read_as_they_are_written(tmp_path, name, content):
     assert texts(corpus) == {f'{review(n)}\n"quoted"' for n in range(40)}
 
 
+@pytest.mark.parametrize(("delimiter", "inside"), [(";", ","), (",", ";"), ("|", ",")])
+@pytest.mark.parametrize("rows", [30, 400])
+def test_a_separator_in_every_text_but_not_in_the_header_is_none(tmp_path, delimiter, inside, rows):
+    """As a spreadsheet of a country with decimal commas writes texts of two clauses."""
+    clauses = [f"{review(n).replace(',', '')}{inside} so" for n in range(rows)]
+    lines = [f"{n}{delimiter}{text}{delimiter}{sentiment(n)}" for n, text in enumerate(clauses)]
+    header = delimiter.join(("Nr", "Bewertung", "Stimmung"))
+    corpus = read_files(Classification, [save(tmp_path, "a.csv", "\n".join([header, *lines, ""]))])
+    assert corpus.labels == ("negative", "positive")
+    assert texts(corpus) == set(clauses)
+
+
 def test_texts_with_another_separator_in_them_do_not_mislead(tmp_path):
     path = save(tmp_path, "a.csv", table((), lambda n: (f"one; two; {review(n)}", sentiment(n))))
     assert texts(read_files(Classification, [path])) == {f"one; two; {text}" for text in REVIEWS}

@@ -119,6 +119,8 @@ class _Fit(NamedTuple):
     """Whether a column may be one of labels."""
     share: float = 0.0
     """Share of the records with this number of fields."""
+    begins: bool = False
+    """Whether the first record has it too: a comma may stand in every text, but not in a header."""
     quoted: bool = False
     """Whether its quotes have a reason."""
     spaced: bool = False
@@ -148,7 +150,9 @@ def _fit(dialect: Dialect, lines: Sequence[str], whole: bool) -> _Fit:
     named = width > 1 and any(map(is_usual_name, records[0])) and len(records[0]) == width
     fits = not broken and share > 0.5
     labels = fits and _has_labels([fields for fields in records[1:] if len(fields) == width])
-    return _Fit(named and fits, fits, labels, round(share, 2), _is_quoted(dialect, lines), _has_spaces(dialect, lines))
+    begins = fits and len(records[0]) == width
+    quoted, spaced = _is_quoted(dialect, lines), _has_spaces(dialect, lines)
+    return _Fit(named and fits, fits, labels, round(share, 2), begins, quoted, spaced)
 
 
 def _has_labels(rows: Sequence[Sequence[str]]) -> bool:
