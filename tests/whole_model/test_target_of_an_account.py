@@ -131,3 +131,18 @@ def test_each_example_of_a_batch_names_the_class_that_is_predicted_for_it(agains
     assert found.target == "the predicted class" + " rather than f" * (against is not None)
     named = unrolled.account(model, series, classes=names, target="b")  # the control
     assert {one.target for one in named} == {named.target} == {"b"}
+
+
+@pytest.mark.parametrize("examples", [1, 3])
+def test_the_only_number_of_an_output_is_no_predicted_class(examples):
+    class Rated(Forecast):
+        def forward(self, series):
+            return super().forward(series)[:, 2:3]
+
+    model, series = Rated(), torch.randn(examples, 7, 4)
+    found = unrolled.account(model, series)
+    assert {found.target, *(one.target for one in found)} == {"the output"}
+    named = unrolled.account(model, series, classes=["load"])
+    assert {named.target, *(one.target for one in named)} == {"load"}
+    several = unrolled.account(Forecast(), series)  # the control
+    assert (several.target == "the predicted class") is (examples > 1)

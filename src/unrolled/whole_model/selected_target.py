@@ -18,6 +18,9 @@ from unrolled.explanation.targets.target_function import called_target, function
 
 __all__ = ["SelectedTarget", "no_classes"]
 
+_ONLY = "the output"
+"""The name of an output of one number."""
+
 
 @dataclass(frozen=True)
 class SelectedTarget:
@@ -119,7 +122,7 @@ def _without_classes(plain: Tensor, classes: Sequence[str] | None, arguments: ob
     counts_examples = count == 1 or any(count in each.shape[:2] for _, each in leaves(arguments))
     if not counts_examples or (count > 1 and classes is not None and len(classes) > 1):
         raise no_classes(plain)
-    (name,) = class_names(classes, 1) or ("the output",)
+    (name,) = class_names(classes, 1) or (_ONLY,)
     return SelectedTarget(lambda output: select_target(output, 0, count), name, guessed=count > 1)
 
 
@@ -127,9 +130,11 @@ def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
     if not isinstance(plain, Tensor) or plain.dim() != 2:
         raise no_classes(plain)
     predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)
-    names = class_names(classes, plain.shape[1]) or tuple(f"output {k}" for k in range(plain.shape[1]))
+    count = plain.shape[1]
+    alone = (_ONLY,) if count == 1 else tuple(f"output {k}" for k in range(count))
+    names = class_names(classes, count) or alone
     of_each = tuple(names[k] for k in predicted[:, 0].tolist())
-    name = of_each[0] if len(plain) == 1 else "the predicted class"
+    name = of_each[0] if len(plain) == 1 or count == 1 else "the predicted class"
     return SelectedTarget(lambda output: output.gather(1, predicted)[:, 0], name, predicted[:, 0], of_each)
 
 
