@@ -236,6 +236,32 @@ def test_labels_of_series_lie_on_the_page_and_apart(build, chromium, names, step
         assert names[-1] in {text for text, *_ in paint}
 
 
+_RECORD_SLANTED = """<script>
+const drawn = [], plain = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  const at = this.getTransform();
+  if (at.b) drawn.push([text, at.e / Math.hypot(at.a, at.b), parseFloat(this.font.match(/[0-9.]+(?=px)/)[0])]);
+  document.documentElement.dataset.drawn = JSON.stringify(drawn);
+  return plain.call(this, text, x, y);
+};
+</script>"""
+
+
+@pytest.mark.parametrize(("size", "count"), [("520,900", 30), ("520,900", 60), ("1200,900", 24), ("1200,900", 70)])
+def test_slanted_labels_of_the_triangle_do_not_overlap(build, chromium, size, count):
+    """The lines of slanted labels are at least as far apart as their letters are high."""
+    words = [f"word{k:03}" for k in range(count)]
+    html = render_page([build(words, max_order=3)])
+    watched = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', _RECORD_SLANTED, html)
+    page = Document(chromium(watched, "", f"--window-size={size}", "--dump-dom").decode())
+    ((_, found),) = [each for each in page.elements if each[0] == "html"]
+    texts = json.loads(found["data-drawn"])
+    paint = texts[max(k for k, (text, *_) in enumerate(texts) if text == words[0]) :]
+    assert len(paint) > 10
+    for (_, left, font), (_, right, _) in itertools.pairwise(paint):
+        assert (right - left) * 0.5**0.5 >= 0.95 * font > 8
+
+
 def test_without_an_address_phrases_of_the_first_expansion_are_shown_and_nothing_is_pinned(build, browse):
     page = browse(render_page([build(), build(expansion="zero", exact=False)]))
     assert [tab["aria-selected"] for tab in page.having(role="tab")] == ["true", "false"]

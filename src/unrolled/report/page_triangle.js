@@ -191,13 +191,14 @@ class Triangle {
     c.fillStyle = ink("--paper");
     c.fillRect(0, ground, wide, this.foot);
     if (this.foot < 12) return;
-    const every = Math.max(1, Math.ceil(14 / width)); // slanted lines of 12 px, a blank apart
+    const every = Math.max(1, Math.ceil(14 / width));
+    const size = this.upright ? 13 : Math.min(12, 0.7 * every * width); // slanted lines are so far apart
     this.tokens.forEach((token, index) => {
       const x = left + (index + 0.5) * width - this.scroll.scrollLeft;
       const inside = lit && index >= lit.start && index < lit.stop;
       if (x < -width || x > wide + width || (index % every && !inside)) return;
       c.fillStyle = ink(lit && !inside ? "--soft" : "--ink");
-      c.font = `${inside ? "600 " : ""}${this.upright ? 13 : 12}px system-ui, sans-serif`;
+      c.font = `${inside ? "600 " : ""}${size}px system-ui, sans-serif`;
       c.save();
       c.translate(x + (this.upright ? 0 : 4), ground + (this.upright ? 16 : 9));
       if (!this.upright) { c.rotate(-Math.PI / 4); c.textAlign = "right"; } else c.textAlign = "center";
