@@ -34,8 +34,8 @@ _VOCABULARY = (
     "read in lower case, else as --unk."
 )
 _FILES = (
-    "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line or a "
-    "table with a header."
+    "Tables, JSON lines, a text a line, or hf:NAME, instead of a sentence; - for standard input, a text a line, a "
+    "table with a header, or JSON lines."
 )
 _PHRASES = "A CSV table of the phrases of all texts, by their mean score for --target; shown on the page too."
 _LISTED, _ON_A_PAGE = 10, 200

@@ -285,7 +285,25 @@ def test_a_table_on_standard_input_is_read_as_the_file_is(unrolled, tmp_path, mo
         assert "dull" in piped.out
 
 
-@pytest.mark.parametrize("first", ["a review, a text", "review", "text me, later", '"text', "a dull, slow film"])
+def test_json_lines_on_standard_input_are_read_as_the_file_is(unrolled, tmp_path, monkeypatch):
+    content = '{"id": 1, "review": "a dull {film}"}\n{"id": 2, "review": "a great film"}\n\n'
+    (tmp_path / "a.jsonl").write_text(content)
+    of_file = unrolled("predict", "runs/reviews", "a.jsonl")
+    monkeypatch.setattr("sys.stdin", io.StringIO(content))
+    piped = unrolled("predict", "runs/reviews")
+    assert (piped.status, piped.out) == (0, of_file.out)
+    assert "standard input: read as JSON lines" in piped.err
+    assert "\n1,a dull {film}," in piped.out
+    monkeypatch.setattr("sys.stdin", io.StringIO(content.rstrip("\n") + "\na great film\n"))
+    mixed = unrolled("predict", "runs/reviews")
+    assert (mixed.status, mixed.out) == (65, "")
+    assert "standard input:3: expected an object in JSON, found 'a great film'" in mixed.err
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["{a dull film}", "{", '["a film"]', "a review, a text", "review", "text me, later", '"text', "a dull, slow film"],
+)
 def test_a_first_line_that_is_a_text_is_none_of_names(unrolled, monkeypatch, first):
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\na great film\n"))
     piped = unrolled("predict", "runs/reviews")

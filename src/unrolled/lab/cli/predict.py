@@ -50,8 +50,8 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="FILE",
-            help="Tables, JSON lines, a text a line, or hf:NAME; else standard input, a text a line or a table with a "
-            "header.",
+            help="Tables, JSON lines, a text a line, or hf:NAME; else standard input, a text a line, a table with a "
+            "header, or JSON lines.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The CSV file to write.", show_default="standard output")] = None,

@@ -12,7 +12,7 @@ from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.tables.table import spread
 from unrolled.lab.data.text_files import malformed, numbered_lines, without_compression
 
-__all__ = ["find_surrogate", "read_json_objects", "sample_table"]
+__all__ = ["find_surrogate", "is_json_object", "read_json_objects", "sample_table"]
 
 _SAMPLE = 2000
 
@@ -21,13 +21,17 @@ class _KeyTwiceError(Exception):
     """An object has two values under one key: the message shows both."""
 
 
-def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | InvalidRow]:
+def read_json_objects(
+    path: Path, lines: Iterable[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]] | InvalidRow]:
     """Yield each object of a file of JSON lines with its line's number; InvalidRow for any other line.
+
+    ``lines`` are those of the file if None.
 
     Raises:
         DataError: If the file is one list of objects, or its objects are written over several lines.
     """
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, lines):
         try:
             record = json.loads(line, object_pairs_hook=_object)
         except _KeyTwiceError as twice:
@@ -44,6 +48,14 @@ def read_json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Inval
             hint = 'one a line, as {"text": "fine", "label": "good"}'
             error = malformed(path, number, "an object in JSON", repr(line), hint)
             yield InvalidRow(path, number, "without one object in JSON", error)
+
+
+def is_json_object(line: str) -> bool:
+    """Tell whether a line is one object in JSON."""
+    try:
+        return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

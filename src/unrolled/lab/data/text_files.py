@@ -213,10 +213,10 @@ def check_text(path: Path) -> None:
     _refuse_binary(path, start)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield each line with its number, but not the blank lines at the end of the file."""
+def numbered_lines(path: Path, lines: Iterable[str] | None = None) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number, but not the blank lines at the end; ``lines`` are those of the file if None."""
     blank: list[tuple[int, str]] = []
-    for number, line in enumerate(iter_lines(path), start=1):
+    for number, line in checked_lines(iter_lines_escaped(path) if lines is None else lines, path):
         if line and not line.isspace():
             yield from blank
             blank.clear()

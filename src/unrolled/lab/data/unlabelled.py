@@ -12,7 +12,7 @@ from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.formats import FORMATS
 from unrolled.lab.data.formats.labelled_text import Csv, JsonLines, Tsv
 from unrolled.lab.data.hub import hub_rows
-from unrolled.lab.data.json_lines import read_json_objects, sample_table
+from unrolled.lab.data.json_lines import is_json_object, read_json_objects, sample_table
 from unrolled.lab.data.reading import InvalidRow, Reading, line_list, only_valid
 from unrolled.lab.data.tables.columns import choose_text
 from unrolled.lab.data.tables.dialect import QuoteError
@@ -44,7 +44,7 @@ def read_texts(
     Args:
         path: A table (.csv, .tsv, .tab), JSON lines (.jsonl, .ndjson, .json), or any other file: every line is a text.
             Or ``hf:NAME`` or ``hf:FOLDER``, whose rows count as lines; or ``-``, standard input: a table if its first
-            line surely names the column of the texts, else a text a line.
+            line surely names the column of the texts, JSON lines if it is an object, else a text a line.
         reading: Which column holds the texts, and whether the first line may be a header.
         split: Which split of ``hf:NAME`` is read; by default test.
         say: Receives a line about the column that was chosen, and one about rows of other widths, whose text is empty.
@@ -91,12 +91,15 @@ def _texts_of_file(
 def _texts_of_standard_input(
     reading: Reading, split: str | None, say: Callable[[str], None]
 ) -> Iterator[tuple[int, str]]:
-    """Read a text a line as it comes; or a table, all of it, if the first line surely names the column of its texts."""
+    """Read a text a line as it comes; or all of a table or of JSON lines, which the first line tells."""
     if given := [*reading.columns, *([] if split is None else ["--split"])]:
         raise UsageError(f"{given[0]} is given, but every line of standard input is a text; give the path of a file")
     lines = standard_input_escaped()
     first = list(islice(lines, 1))
     lines = chain(first, lines)
+    if any(map(is_json_object, first)):
+        say(f"{STANDARD_INPUT}: read as JSON lines")
+        return _json_texts(STANDARD_INPUT, partial(read_json_objects, STANDARD_INPUT, list(lines)), reading, say)
     if not any(_names_columns(line, reading) for line in first):
         return checked_lines(lines, STANDARD_INPUT)
     said = "read as a table, since its first line names the columns; if it is a text: give a file in .txt"
