@@ -50,6 +50,11 @@ def pytest_collection_finish():
     gc.set_threshold(20_000, 20, 20)
 
 
+def pytest_collectstart(collector):
+    if isinstance(collector, pytest.Module):
+        seed(collector.path.name)  # what a module draws when it is imported does not depend on the modules before it
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     seed(item.path.name)  # fixtures of a module are made before the first of its tests, which need not be the same one

@@ -39,7 +39,7 @@ class Begins(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.begin, self.embed, self.image = begin, nn.Embedding(WORDS, D), nn.Linear(3, D)
-        self.network = nn.GRU(D, D, batch_first=True) if network is None else network
+        self.network = nn.GRU(D, D, batch_first=True) if network is None else network()
         self.learned, self.head = nn.Parameter(torch.randn(1, D)), nn.Linear(D, 2)
         self.double()
 
@@ -63,7 +63,7 @@ BEGIN = {
 }
 
 
-@pytest.mark.parametrize("network", [None, nn.GRUCell(D, D), OwnCell()], ids=["GRU", "cell", "own"])
+@pytest.mark.parametrize("network", [None, lambda: nn.GRUCell(D, D), OwnCell], ids=["GRU", "cell", "own"])
 @pytest.mark.parametrize("name", BEGIN)
 def test_a_note_says_what_the_first_state_is_computed_from(name, network):
     begin, others, note = BEGIN[name]
