@@ -170,7 +170,7 @@ def test_what_all_examples_read_may_be_as_long_as_there_are_examples(cell):
 
 
 class Masked(Diffusion):
-    """The same with a mask of each example, which is no graph of all."""
+    """The same cell, which also reads a mask of each example."""
 
     def forward(self, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
         return mask[:, None, None] * super().forward(x, h) + (1 - mask[:, None, None]) * h

@@ -194,6 +194,10 @@ def test_products_of_other_forms_are_those_of_torch():
         lambda z: torch.cdist(x1=z, x2=z + 1),
         lambda z: torch.cholesky_inverse(input=z[0, :, :3].tril() + 9 * torch.eye(3)),
         lambda z: z[:, :0].prod(1),
+        lambda z: (z > 0).prod(1),
+        lambda z: (z > 0).int().cumprod(-1),
+        lambda z: torch.prod((9 * z).int(), 0, keepdim=True),
+        lambda z: (z > 0).prod(),
         lambda z: z[:0].cumprod(1),
     ):
         torch.testing.assert_close(with_written_operations(function)(z), function(z))

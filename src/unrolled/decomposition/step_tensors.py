@@ -29,7 +29,7 @@ class StepTensors:
     stacked: bool = False
     """Whether states of three axes and more have the examples second, as torch's: (layers, examples, units)."""
     shared: frozenset[Place] = frozenset()
-    """Arguments that all examples read, whose first axis is as long as there are examples by chance."""
+    """Arguments that all examples read, and whose first axis happens to be as long as there are examples."""
 
     @cached_property
     def known(self) -> list[Tensor]:

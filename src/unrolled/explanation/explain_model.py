@@ -22,7 +22,7 @@ from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import constants_note, initial_notes, ray_notes
 from unrolled.explanation.one_call import explain_one_call
-from unrolled.explanation.past_networks import read_at_zero, reads_past
+from unrolled.explanation.past_networks import PastNetworks
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.request import Request
@@ -62,16 +62,16 @@ def _explain_by_class(
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
         named = all_modules(python.model)
         cut = [named[path] for path in networks.paths]
-        given = (python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed)
-        read_past, at_zero = cache(partial(reads_past, *given)), cache(partial(read_at_zero, *given))
+        past = PastNetworks(python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed)
+        numbers_read, read_at_zero = cache(past.numbers_read), cache(past.read_at_zero)
         begin = cache(partial(first_states_read, python.model, networks, asked.args, asked.kwargs, seed))
         around = notes_of_steps_around(networks)
 
         def noted(each: Explanation) -> Explanation:
             before = kind_note(each.target, python.model)
             of = _classes(each)
-            past = (*constants_note(each, partial(read_past, of)), *ray_notes(each, partial(at_zero, of)))
-            after = (*past, *initial_notes(each, begin))
+            bias = (*constants_note(each, partial(numbers_read, of)), *ray_notes(each, partial(read_at_zero, of)))
+            after = (*bias, *initial_notes(each, begin))
             return replace(each, notes=(*python.notes, *around, *before, *each.notes, *after))
 
         return Explanations(tuple(map(noted, found)))

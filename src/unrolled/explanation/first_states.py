@@ -29,8 +29,8 @@ def first_states_read(
 ) -> tuple[bool, list[str]]:
     """Tell whether first states are computed of numbers of the arguments, and name the tables whose vectors they read.
 
-    A state that is an argument itself does not count, nor does what other opened networks make of their steps, nor
-    vectors that a model looks up at places of its own choice.
+    Three things do not count: a state that is an argument itself, what other opened networks return, and vectors that a
+    model looks up by numbers of its own.
     """
     given, places = with_gradients(args, kwargs)
     states, tracer = _FirstStates(networks), TracedVectors()

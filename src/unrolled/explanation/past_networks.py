@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,87 +17,68 @@ from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.operation_names import name_of
 from unrolled.held_forward.this_thread import in_this_thread
 
-__all__ = ["Attached", "read_at_zero", "reads_past", "with_gradients"]
+__all__ = ["Attached", "PastNetworks", "with_gradients"]
 
 
-def reads_past(
-    model: nn.Module,
-    networks: Collection[nn.Module],
-    args: tuple[object, ...],
-    kwargs: Mapping[str, object],
-    target: object,
-    seed: int | None,
-    classes: tuple[int, ...],
-) -> bool:
-    """Tell whether gradients show that numbers reach the output past these networks, or what a target makes of it.
+@dataclass(frozen=True)
+class PastNetworks:
+    """A call of a model, and what its output reads of the arguments by another way than through some networks.
 
-    ``classes`` are those that are explained, if any. Numbers that the model detaches count as well. Nothing is shown
-    where it takes numbers out of tensors, computes in inference mode, or calls a network by another way than its
-    ``forward``.
-    """
-    if not any(each.is_floating_point() for _, each in leaves((args, dict(kwargs)))):
-        return False
-    return _read_past(model, networks, args, kwargs, target, seed, classes, copy_tensors)[0]
-
-
-def read_at_zero(
-    model: nn.Module,
-    networks: Collection[nn.Module],
-    args: tuple[object, ...],
-    kwargs: Mapping[str, object],
-    target: object,
-    seed: int | None,
-    classes: tuple[int, ...],
-) -> tuple[bool, list[str]]:
-    """Tell whether the output at states of zero is made of numbers, and name the tables whose vectors it reads.
-
-    As by :func:`reads_past`, gradients show it; networks return zeros here.
+    Gradients show it. Numbers that the model detaches count as well. Nothing is shown where it takes numbers out of
+    tensors, computes in inference mode, or calls a network by another way than its ``forward``.
     """
 
-    def zeros(output: object) -> object:
-        return rebuilt(output, {place: torch.zeros_like(each) for place, each in leaves(output)})
+    model: nn.Module
+    networks: Collection[nn.Module]
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
+    target: object
+    """What is explained: a function is applied to the output."""
+    seed: int | None
 
-    return _read_past(model, networks, args, kwargs, target, seed, classes, zeros)
+    def numbers_read(self, classes: tuple[int, ...]) -> bool:
+        """Tell whether numbers reach the output of some classes, of all if none is given."""
+        if not any(each.is_floating_point() for _, each in leaves((self.args, dict(self.kwargs)))):
+            return False
+        return self._read(classes, copy_tensors)[0]
 
+    def read_at_zero(self, classes: tuple[int, ...]) -> tuple[bool, list[str]]:
+        """Tell whether numbers make the output where networks return zeros, and name the tables whose vectors do."""
 
-def _read_past(
-    model: nn.Module,
-    networks: Collection[nn.Module],
-    args: tuple[object, ...],
-    kwargs: Mapping[str, object],
-    target: object,
-    seed: int | None,
-    classes: tuple[int, ...],
-    instead: Callable[[object], object],
-) -> tuple[bool, list[str]]:
-    """Tell by gradients whether an output reads numbers where networks return others, and name the tables it reads."""
-    given, places = with_gradients(args, kwargs)
-    called: set[nn.Module] = set()
-    tracer = TracedVectors()
+        def zeros(output: object) -> object:
+            return rebuilt(output, {place: torch.zeros_like(each) for place, each in leaves(output)})
 
-    def cut_off(module: nn.Module, _: object, output: object) -> object:
-        called.add(module)
-        with torch._C.DisableTorchFunction():  # or the copies would not be detached
-            return instead(output)
+        return self._read(classes, zeros)
 
-    cut = in_this_thread(cut_off)
-    hooks = [network.register_forward_hook(cut) for network in networks]
-    try:
-        with preserved(model, seed), torch.enable_grad(), Attached():
-            tracer.begin_run(model)
-            opened, named = tracer.open_call(*given)
-            with tracer:
-                output = model(*opened, **named)
-                output = called_target(target, output) if callable(target) else output
-        if not isinstance(output, Tensor) or len(called) < len(set(networks)):
+    def _read(self, classes: tuple[int, ...], instead: Callable[[object], object]) -> tuple[bool, list[str]]:
+        """Run the model with other outputs of its networks; tell of numbers, and name the tables that are read."""
+        given, places = with_gradients(self.args, self.kwargs)
+        called: set[nn.Module] = set()
+        tracer = TracedVectors()
+
+        def cut_off(module: nn.Module, _: object, output: object) -> object:
+            called.add(module)
+            with torch._C.DisableTorchFunction():  # or the copies would not be detached
+                return instead(output)
+
+        cut = in_this_thread(cut_off)
+        hooks = [network.register_forward_hook(cut) for network in self.networks]
+        try:
+            with preserved(self.model, self.seed), torch.enable_grad(), Attached():
+                tracer.begin_run(self.model)
+                opened, named = tracer.open_call(*given)
+                with tracer:
+                    output = self.model(*opened, **named)
+                    output = called_target(self.target, output) if callable(self.target) else output
+            if not isinstance(output, Tensor) or len(called) < len(set(self.networks)):
+                return False, []
+            output = output[..., list(classes)] if classes and output.dim() > 1 else output
+            return depends([output], list(places.values())), tracer.tables_read(self.model, [output])
+        except Exception:  # a model may fail in any way where its arguments are differentiated
             return False, []
-        output = output[..., list(classes)] if classes and output.dim() > 1 else output
-        return depends([output], list(places.values())), tracer.tables_read(model, [output])
-    except Exception:  # a model may fail in any way where its arguments are differentiated
-        return False, []
-    finally:
-        for hook in hooks:
-            hook.remove()
+        finally:
+            for hook in hooks:
+                hook.remove()
 
 
 def with_gradients(args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[Any, dict[Place, Tensor]]:

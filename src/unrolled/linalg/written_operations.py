@@ -170,16 +170,23 @@ def _logdet(a: Tensor) -> Tensor:
 
 
 def _prod(z: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-    z = z.to(dtype or z.dtype)
     if dim is None:
         z, dim = z.reshape(-1), 0
-    found = _cumprod(z, dim).select(dim, -1) if z.numel() else torch.prod(z, dim)
+    if not _has_derivative(z):
+        return torch.prod(z, dim, keepdim, dtype=dtype)
+    found = _cumprod(z, dim, dtype=dtype).select(dim, -1)
     return found.unsqueeze(dim) if keepdim else found
 
 
 def _cumprod(z: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    factors = z.to(dtype or z.dtype)
-    return torch.stack([*accumulate(factors.unbind(dim), torch.mul)], dim) if z.numel() else torch.cumprod(z, dim)
+    if not _has_derivative(z):
+        return torch.cumprod(z, dim, dtype=dtype)
+    return torch.stack([*accumulate(z.to(dtype or z.dtype).unbind(dim), torch.mul)], dim)
+
+
+def _has_derivative(z: Tensor) -> bool:
+    """Tell whether these are numbers that have one; products of whole numbers are of another type than they."""
+    return z.numel() > 0 and (z.is_floating_point() or z.is_complex())
 
 
 def _glu(z: Tensor, dim: int = -1) -> Tensor:

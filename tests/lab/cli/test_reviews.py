@@ -268,49 +268,6 @@ def test_explain_reads_standard_input_as_a_file_of_a_text_a_line(unrolled, tmp_p
     unrolled("explain", "runs/reviews", "--file", "-", "--text-column", "1").assert_refused(2, "every line of standard")
 
 
-@pytest.mark.parametrize("header", ["line,review", "text;label", '\ufeff"id"\t"text"'])
-def test_a_table_on_standard_input_is_read_as_the_file_is(unrolled, tmp_path, monkeypatch, header):
-    separator = next(each for each in ",;\t" if each in header)
-    content = f'{header}\n"a dull{separator} slow film"{separator}1\n"a great\nfilm"{separator}0\n'
-    if header.endswith(("review", 'text"')):
-        content = f'{header}\n1{separator}"a dull{separator} slow film"\n2{separator}"a great\nfilm"\n'
-    (tmp_path / "a.csv").write_text(content)
-    for command in (("predict",), ("explain", "--file")):
-        name, *option = command
-        of_file = unrolled(name, "runs/reviews", *option, "a.csv")
-        monkeypatch.setattr("sys.stdin", io.StringIO(content))
-        piped = unrolled(name, "runs/reviews", *option, "-")
-        assert (piped.status, piped.out) == (0, of_file.out)
-        assert "standard input: read as a table, since its first line names the columns" in piped.err
-        assert "dull" in piped.out
-
-
-def test_json_lines_on_standard_input_are_read_as_the_file_is(unrolled, tmp_path, monkeypatch):
-    content = '{"id": 1, "review": "a dull {film}"}\n{"id": 2, "review": "a great film"}\n\n'
-    (tmp_path / "a.jsonl").write_text(content)
-    of_file = unrolled("predict", "runs/reviews", "a.jsonl")
-    monkeypatch.setattr("sys.stdin", io.StringIO(content))
-    piped = unrolled("predict", "runs/reviews")
-    assert (piped.status, piped.out) == (0, of_file.out)
-    assert "standard input: read as JSON lines" in piped.err
-    assert "\n1,a dull {film}," in piped.out
-    monkeypatch.setattr("sys.stdin", io.StringIO(content.rstrip("\n") + "\na great film\n"))
-    mixed = unrolled("predict", "runs/reviews")
-    assert (mixed.status, mixed.out) == (65, "")
-    assert "standard input:3: expected an object in JSON, found 'a great film'" in mixed.err
-
-
-@pytest.mark.parametrize(
-    "first",
-    ["{a dull film}", "{", '["a film"]', "a review, a text", "review", "text me, later", '"text', "a dull, slow film"],
-)
-def test_a_first_line_that_is_a_text_is_none_of_names(unrolled, monkeypatch, first):
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\na great film\n"))
-    piped = unrolled("predict", "runs/reviews")
-    assert [line.partition(",")[0] for line in piped.out.splitlines()] == ["line", "1", "2"]
-    assert "table" not in piped.err
-
-
 def test_a_split_of_a_file_and_a_column_of_standard_input_are_refused(unrolled, tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("review,stars\na dull film,1\n")
     message = "--split is dev, but a.csv is a file without splits; leave it out"
