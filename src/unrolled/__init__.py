@@ -46,10 +46,10 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from unrolled import cells
+    from unrolled.decomposition.attribution.ledger import Ledger
     from unrolled.decomposition.decomposition import decompose
-    from unrolled.decomposition.ledger import Ledger
+    from unrolled.decomposition.recurrences.time_left import progress
     from unrolled.decomposition.result import Decomposition
-    from unrolled.decomposition.time_left import progress
     from unrolled.errors import (
         ChangedWeightsError,
         ConfigError,
@@ -85,7 +85,7 @@ else:
         "Decomposition": "unrolled.decomposition.result",
         "Explanation": "unrolled.explanation.explanation",
         "Explanations": "unrolled.explanation.explanations",
-        "Ledger": "unrolled.decomposition.ledger",
+        "Ledger": "unrolled.decomposition.attribution.ledger",
         "account": "unrolled.whole_model.account",
         "as_cell": "unrolled.explanation.networks.as_cell",
         "check": "unrolled.whole_model.check",
@@ -93,7 +93,7 @@ else:
         "explain": "unrolled.explanation.api",
         "explain_batch": "unrolled.explanation.api",
         "load": "unrolled.laboratory",
-        "progress": "unrolled.decomposition.time_left",
+        "progress": "unrolled.decomposition.recurrences.time_left",
     }
 
     def __getattr__(name):

@@ -6,8 +6,8 @@ from torch import nn
 
 import unrolled
 from banded import banded
-from unrolled.decomposition import bands
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution import bands
+from unrolled.decomposition.attribution.triangle import Triangle
 
 TIME = 6
 

@@ -15,8 +15,8 @@ import unrolled
 from reference import affine, ngrams, run, stack_step
 from toy_networks import LENGTHS, B, D, E, T, build, initial
 from unrolled.cells import CELLS
-from unrolled.decomposition import affine_sequence
-from unrolled.decomposition.sweeps import forward_sweep, ngrams_by_length
+from unrolled.decomposition.recurrences import affine_sequence
+from unrolled.decomposition.recurrences.sweeps import forward_sweep, ngrams_by_length
 from unrolled.errors import ChangedWeightsError
 
 

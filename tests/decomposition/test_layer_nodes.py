@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.held_networks.held_model import HeldModel
+from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
 from unrolled.expansions import resolve
 from unrolled.held_forward import Rows
 from unrolled.held_forward.recorded_maps import image, pull_back

@@ -8,7 +8,7 @@ from torch import nn
 
 import unrolled
 from unrolled.errors import StrictError
-from unrolled.explanation import calls_behind_held
+from unrolled.explanation.calls import calls_behind_held
 
 TEXT, QUESTION, ANOTHER = torch.tensor([[4, 9, 2, 7]]), torch.tensor([[5, 1, 8]]), torch.tensor([[3, 6, 2]])
 NOTE = "only through what is held"

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unrolled.cells import recurrent
-from unrolled.decomposition.affine_sequence import expand_layers
+from unrolled.decomposition.recurrences.affine_sequence import expand_layers
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.strands.known_layers import KnownLayers
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.decomposition.ledger import Ledger
+from unrolled.decomposition.attribution.ledger import Ledger
 from unrolled.errors import ConvergenceError, NonFiniteError
 from unrolled.expansions.zero import Zero
 from unrolled.report.account_terminal import to_text as account_text

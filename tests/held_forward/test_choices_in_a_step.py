@@ -9,7 +9,7 @@ import torch.nn.functional as F
 import unrolled
 from layered_steps import SERIES, D, model_with
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import SecantIncrements, ShareIncrements
+from unrolled.held_forward.increments.increments import SecantIncrements, ShareIncrements
 
 
 def inside(z):

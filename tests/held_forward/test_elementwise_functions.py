@@ -9,7 +9,7 @@ from torch import nn
 
 import unrolled
 from unrolled.held_forward import rule
-from unrolled.held_forward.increments import SecantIncrements
+from unrolled.held_forward.increments.increments import SecantIncrements
 from unrolled.held_forward.mode import RULES
 from unrolled.held_forward.rules.activation import ELEMENTWISE
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.held_forward import HeldForward, Rows
-from unrolled.held_forward.increments import SecantIncrements
-from unrolled.held_forward.moves import MOVES
+from unrolled.held_forward.increments.increments import SecantIncrements
+from unrolled.held_forward.tensor_facts.moves import MOVES
 
 X = torch.randn(2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).abs() + 0.5
 OTHER = torch.zeros(8, 4)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import SecantIncrements
+from unrolled.held_forward.increments.increments import SecantIncrements
 
 
 def points(seed, *shape):

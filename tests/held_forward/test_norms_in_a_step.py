@@ -9,7 +9,7 @@ from torch import nn
 
 import unrolled
 from layered_steps import SERIES, D, Loop, judge_same_n_grams
-from unrolled.held_forward.increments import SecantIncrements, ShareIncrements
+from unrolled.held_forward.increments.increments import SecantIncrements, ShareIncrements
 
 
 class OfTheState(nn.Module):

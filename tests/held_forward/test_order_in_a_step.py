@@ -9,8 +9,8 @@ import torch.nn.functional as F
 import unrolled
 from layered_steps import SERIES, judge_same_n_grams, model_with
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import SecantIncrements, ShareIncrements
-from unrolled.held_forward.order_on_a_line import OrderOnALine, one_hot, ranks_beside
+from unrolled.held_forward.increments.increments import SecantIncrements, ShareIncrements
+from unrolled.held_forward.increments.order_on_a_line import OrderOnALine, one_hot, ranks_beside
 
 
 def points(seed, *shape):

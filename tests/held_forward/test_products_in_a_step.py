@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 import unrolled
 from layered_steps import D, judge_same_n_grams, model_with
-from unrolled.held_forward.increments import SecantIncrements, ShareIncrements
+from unrolled.held_forward.increments.increments import SecantIncrements, ShareIncrements
 
 W = torch.randn(D, D, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
 SPARSE = W.relu().to_sparse()  # the edges of a graph

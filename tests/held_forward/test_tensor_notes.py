@@ -7,7 +7,7 @@ import weakref
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from unrolled.held_forward.tensor_notes import TensorNotes
+from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
 
 
 def _tensor():

@@ -11,9 +11,9 @@ import torch
 
 from banded import banded
 from page_in_browser import CHROMIUM, Document
-from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.ledger import Ledger
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.attribution import Attribution
+from unrolled.decomposition.attribution.ledger import Ledger
+from unrolled.decomposition.attribution.triangle import Triangle
 
 HOSTILE = {
     "script": "<script>document.title='owned'</script>",

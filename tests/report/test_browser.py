@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from page_in_browser import CHROMIUM, Document
-from unrolled.decomposition.contrast import of_output
-from unrolled.decomposition.ledger import Ledger
-from unrolled.decomposition.outputs import Features, Outputs
+from unrolled.decomposition.attribution.contrast import of_output
+from unrolled.decomposition.attribution.ledger import Ledger
+from unrolled.decomposition.attribution.outputs import Features, Outputs
 from unrolled.report.colour import DARK_SCALE, SCALE, scale_index, shared_limit
 from unrolled.report.formatting import minus, signed, visible
 from unrolled.report.page import render_page, render_pages

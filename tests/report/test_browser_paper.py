@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from page_in_browser import CHROMIUM
-from unrolled.decomposition.outputs import Features
+from unrolled.decomposition.attribution.outputs import Features
 from unrolled.report.page import render_page
 
 pytestmark = [

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.report.colour import (
     DARK_SCALE,

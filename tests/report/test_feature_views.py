@@ -9,7 +9,7 @@ import re
 import pytest
 import torch
 
-from unrolled.decomposition.outputs import Features
+from unrolled.decomposition.attribution.outputs import Features
 from unrolled.errors import UsageError
 from unrolled.report.feature_rows import DRAWN, feature_rows
 from unrolled.report.figure import draw_figure, save_figure

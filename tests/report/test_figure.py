@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.errors import FileError, UsageError
 
 pytest.importorskip("matplotlib", reason="figures need the extra [figures]")

@@ -12,7 +12,7 @@ from torch import nn
 
 import unrolled
 from page_in_browser import CHROMIUM, Document
-from unrolled.decomposition.outputs import Features
+from unrolled.decomposition.attribution.outputs import Features
 from unrolled.errors import NonFiniteError
 from unrolled.report.feature_rows import feature_rows
 from unrolled.report.figure import draw_figure

@@ -12,9 +12,9 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
-from unrolled.decomposition.ledger import Ledger
-from unrolled.decomposition.outputs import Features, Outputs
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.ledger import Ledger
+from unrolled.decomposition.attribution.outputs import Features, Outputs
+from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.errors import FileError, NonFiniteError, UsageError
 from unrolled.report import page_data
 from unrolled.report.formatting import magnitude, minus, signed, visible

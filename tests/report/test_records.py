@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.errors import FileError, NonFiniteError
 from unrolled.report.json_records import save_json, to_json
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from banded import banded
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.report.page_data import PageExample, examples_data, longest_shown
 from unrolled.report.page_view import panel_labels, waterfall_of_ledger

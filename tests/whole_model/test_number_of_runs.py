@@ -11,7 +11,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import unrolled
-from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.held_networks.recorded_networks import RecordedNetworks
 from whole_model_zoo import Classifier, ids
 
 KINDS = [nn.RNN, nn.GRU, nn.LSTM]

@@ -21,7 +21,7 @@ from unrolled.cells.base import Cell, checked_size
 from unrolled.cells.capabilities import Point
 from unrolled.cells.closed_run import ClosedRun
 from unrolled.errors import ShapeError, UsageError
-from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
+from unrolled.held_forward.increments.increments import Increments, SecantIncrements, ShareIncrements
 from unrolled.held_forward.step_operator import diagonals_by_increments
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term, diagonals_by_reverse_mode

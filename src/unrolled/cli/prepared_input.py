@@ -15,7 +15,7 @@ from unrolled.report.unknown_words import mark_unknown, note_unknown
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from unrolled.decomposition.outputs import Outputs
+    from unrolled.decomposition.attribution.outputs import Outputs
     from unrolled.explanation.explanation import Explanation
     from unrolled.weights.from_state_dict import LoadedClassifier
 
@@ -117,7 +117,7 @@ class ChosenTarget:
     @property
     def outputs(self) -> Outputs | None:
         """All outputs by name; None if they have no names."""
-        from unrolled.decomposition.outputs import Outputs
+        from unrolled.decomposition.attribution.outputs import Outputs
 
         names = self.prepared.labels
         return Outputs(names, self.logits, self.target, self.against) if 1 < len(names) <= _NAMED else None
@@ -142,7 +142,7 @@ class ChosenTarget:
         return replace(found, outputs=outputs, notes=(*found.notes, *self.prepared.notes))
 
     def _explain(self, prepared: PreparedInput, expansion: str, max_order: int | None) -> Explanation:
-        from unrolled.decomposition.time_left import progress
+        from unrolled.decomposition.recurrences.time_left import progress
         from unrolled.explanation.api import explain
 
         with progress(f"{len(prepared.tokens):,} tokens by {expansion}"):

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
-from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import NonFiniteError, ShapeError, UsageError, kind_of
+from unrolled.model_runs.nested_tensors import leaves
 from unrolled.whole_number import whole_number
 
 __all__ = [

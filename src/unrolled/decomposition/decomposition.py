@@ -15,29 +15,29 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.cells.base import Cell
 from unrolled.cells.batch_layout import InitialState, Lengths
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.affine_sequence import expand_layers
 from unrolled.decomposition.arguments import (
     checked_order,
     checked_tolerance,
     refuse_devices_without_float64,
     refuse_meta,
 )
-from unrolled.decomposition.bidirectional_stack import expand_stack
 from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
-from unrolled.decomposition.determinism import TwoRuns
-from unrolled.decomposition.eval_mode import run_pre_hooks
-from unrolled.decomposition.model_state import ModelState
-from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.network_cells import Network, cell_type
-from unrolled.decomposition.open_network import OpenedNetwork, network_outputs, open_network
-from unrolled.decomposition.random_generators import RandomGenerators
-from unrolled.decomposition.recurrent_twin import scripted_network
+from unrolled.decomposition.opening.network_cells import Network, cell_type
+from unrolled.decomposition.opening.open_network import OpenedNetwork, network_outputs, open_network
+from unrolled.decomposition.opening.recurrent_twin import scripted_network
+from unrolled.decomposition.recurrences.affine_sequence import expand_layers
+from unrolled.decomposition.recurrences.bidirectional_stack import expand_stack
 from unrolled.decomposition.result import Decomposition
-from unrolled.decomposition.unchanged_weights import UnchangedWeights
 from unrolled.errors import ConvergenceError, ParityError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import TOLERANCE, Expansion
 from unrolled.linalg.freed_memory import keep_freed_memory
+from unrolled.model_runs.determinism import TwoRuns
+from unrolled.model_runs.eval_mode import run_pre_hooks
+from unrolled.model_runs.model_state import ModelState
+from unrolled.model_runs.nested_tensors import copy_tensors
+from unrolled.model_runs.random_generators import RandomGenerators
+from unrolled.model_runs.unchanged_weights import UnchangedWeights
 
 __all__ = ["decompose"]
 

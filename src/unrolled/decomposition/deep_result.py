@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.bidirectional_stack import BidirectionalStack, token_contributions, total_states
-from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.recurrences.bidirectional_stack import BidirectionalStack, token_contributions, total_states
+from unrolled.decomposition.recurrences.stack_sweep import TokenColumns, layer_sweep, receivers
 from unrolled.decomposition.result import Decomposition
-from unrolled.decomposition.stack_sweep import TokenColumns, layer_sweep, receivers
+from unrolled.model_runs.eval_mode import without_grad_and_autocast
 
 __all__ = ["DeepBidirectionalDecomposition"]
 

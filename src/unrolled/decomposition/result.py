@@ -9,13 +9,20 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.batch_layout import reversal
-from unrolled.decomposition.affine_sequence import AffineSequence
 from unrolled.decomposition.arguments import checked_direction, checked_weight
-from unrolled.decomposition.eval_mode import without_grad_and_autocast
-from unrolled.decomposition.open_network import OpenedNetwork
-from unrolled.decomposition.sweeps import TermBlock, adjoint_sweep, forward_sweep, ngrams_by_length, running_sum, scores
+from unrolled.decomposition.opening.open_network import OpenedNetwork
+from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
+from unrolled.decomposition.recurrences.sweeps import (
+    TermBlock,
+    adjoint_sweep,
+    forward_sweep,
+    ngrams_by_length,
+    running_sum,
+    scores,
+)
 from unrolled.expansions.base import Expansion
 from unrolled.linalg.quadrature import relative_error
+from unrolled.model_runs.eval_mode import without_grad_and_autocast
 
 __all__ = ["Decomposition"]
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from unrolled.cells.ray import Ray
 from unrolled.errors import UnsupportedOperationError, UsageError
 from unrolled.expansions.base import Linearisation
-from unrolled.held_forward.gates import CONTENT_SHARE
+from unrolled.held_forward.tensor_facts.gates import CONTENT_SHARE
 from unrolled.linalg.operators import Operator
 
 __all__ = ["Shares"]

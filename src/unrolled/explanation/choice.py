@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from unrolled.decomposition.contrast import of_output
-from unrolled.decomposition.outputs import Outputs, OutputsKind
+from unrolled.decomposition.attribution.contrast import of_output
+from unrolled.decomposition.attribution.outputs import Outputs, OutputsKind
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.targets.output_classes import class_index, class_names

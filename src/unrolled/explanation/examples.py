@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.errors import ShapeError
 from unrolled.explanation.targets.select_target import Target
 from unrolled.explanation.targets.target_function import called_target
+from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = ["count_examples", "refuse_no_examples"]
 

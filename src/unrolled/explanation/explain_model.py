@@ -9,10 +9,8 @@ from functools import cache, partial
 import torch
 from torch import nn
 
-from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.network_cells import Network
-from unrolled.decomposition.preserve_model import preserved
-from unrolled.explanation.by_calls import explain_calls
+from unrolled.decomposition.opening.network_cells import Network
+from unrolled.explanation.calls.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.first_states import first_states_read
@@ -31,6 +29,8 @@ from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
 from unrolled.linalg.freed_memory import keep_freed_memory
+from unrolled.model_runs.nested_tensors import copy_tensors
+from unrolled.model_runs.preserve_model import preserved
 
 __all__ = ["explain_model"]
 

@@ -9,7 +9,7 @@ from typing import overload
 
 from torch import Tensor
 
-from unrolled.decomposition.outputs import Outputs
+from unrolled.decomposition.attribution.outputs import Outputs
 from unrolled.errors import ShapeError, UsageError, kind_of, suggest
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals

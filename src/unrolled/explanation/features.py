@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from unrolled.decomposition.arguments import checked_names
-from unrolled.decomposition.outputs import Features
+from unrolled.decomposition.attribution.outputs import Features
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.numbers.no_numbers import NOT_BY_STEPS, MixedNumbersError, NoNumbersError

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.nested_tensors import copy_tensors, leaves
-from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.past_networks import Attached, with_gradients
 from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.model_runs.nested_tensors import copy_tensors, leaves
+from unrolled.model_runs.preserve_model import preserved
 
 __all__ = ["first_states_read"]
 

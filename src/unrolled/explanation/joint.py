@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.attribution import Attribution, NGram
-from unrolled.decomposition.number_notes import number_notes
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.attribution import Attribution, NGram
+from unrolled.decomposition.attribution.number_notes import number_notes
+from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import one_after_another

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from torch import Tensor
 
-from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.number_notes import NOTED_RESIDUAL, finer_type, is_coarse, number_notes
+from unrolled.decomposition.attribution.attribution import Attribution
+from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, finer_type, is_coarse, number_notes
 from unrolled.errors import ConvergenceError, StrictError
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
-from unrolled.held_forward.rows import CONSTANTS
+from unrolled.held_forward.tensor_facts.rows import CONSTANTS
 
 __all__ = [
     "NOTED",

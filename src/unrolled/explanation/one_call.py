@@ -9,19 +9,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
-from unrolled.decomposition.bands import default_longest
-from unrolled.decomposition.bidirectional_stack import expand_stack
-from unrolled.decomposition.determinism import TwoRuns
-from unrolled.decomposition.ledger import Ledger
-from unrolled.decomposition.network_cells import Network
-from unrolled.decomposition.number_notes import NOTED_RESIDUAL
-from unrolled.decomposition.open_network import OpenedNetwork
-from unrolled.decomposition.random_generators import RandomGenerators
-from unrolled.decomposition.score_ngrams import NGramScores, score_each
-from unrolled.decomposition.score_spans import DEEP_ORDER, score_spans
-from unrolled.decomposition.sweep_progress import planned_steps
-from unrolled.decomposition.triangle import Triangle
+from unrolled.decomposition.attribution.bands import default_longest
+from unrolled.decomposition.attribution.ledger import Ledger
+from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL
+from unrolled.decomposition.attribution.score_ngrams import NGramScores, score_each
+from unrolled.decomposition.attribution.score_spans import DEEP_ORDER, score_spans
+from unrolled.decomposition.attribution.triangle import Triangle
+from unrolled.decomposition.opening.network_cells import Network
+from unrolled.decomposition.opening.open_network import OpenedNetwork
+from unrolled.decomposition.recurrences.affine_sequence import AffineSequence, expand_layers
+from unrolled.decomposition.recurrences.bidirectional_stack import expand_stack
+from unrolled.decomposition.recurrences.sweep_progress import planned_steps
 from unrolled.errors import NonFiniteError, ParityError, RandomOperationError, UnrolledError
 from unrolled.expansions.base import TOLERANCE, Expansion
 from unrolled.explanation.choice import Choice
@@ -39,6 +37,8 @@ from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import of_one
 from unrolled.explanation.tokens.token_names import token_names
 from unrolled.explanation.tokens.trace_tokens import trace_tokens
+from unrolled.model_runs.determinism import TwoRuns
+from unrolled.model_runs.random_generators import RandomGenerators
 
 __all__ = ["explain_one_call"]
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
-from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.targets.target_function import called_target
 from unrolled.explanation.traced_vectors import TracedVectors, depends
-from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.model_runs.nested_tensors import Place, copy_tensors, leaves, rebuilt
+from unrolled.model_runs.preserve_model import preserved
 
 __all__ = ["Attached", "PastNetworks", "with_gradients"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from unrolled.decomposition.determinism import TwoRuns
-from unrolled.decomposition.random_generators import RandomGenerators
-from unrolled.decomposition.recorded_networks import RecordedNetworks
+from unrolled.decomposition.held_networks.recorded_networks import RecordedNetworks
 from unrolled.explanation.readout.run_model import ModelRun, named_failures
 from unrolled.held_forward.all_modules import all_modules
+from unrolled.model_runs.determinism import TwoRuns
+from unrolled.model_runs.random_generators import RandomGenerators
 
 __all__ = ["PlainRun"]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unrolled.explanation.tokens.tracer import Tracer
 from unrolled.held_forward.all_modules import all_parameters
-from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.operations.operation_names import name_of
 
 __all__ = ["TracedVectors", "depends"]
 

@@ -6,6 +6,6 @@ each source contributed to an output, and the contributions sum to the output.
 
 import unrolled.held_forward.rules  # noqa: F401  # the rules register themselves
 from unrolled.held_forward.mode import HeldForward, rule
-from unrolled.held_forward.rows import Row, Rows
+from unrolled.held_forward.tensor_facts.rows import Row, Rows
 
 __all__ = ["HeldForward", "Row", "Rows", "rule"]

@@ -18,9 +18,9 @@ from torch.overrides import _get_current_function_mode
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.increments import Increments
+from unrolled.held_forward.increments.increments import Increments
 from unrolled.held_forward.mode import HeldForward
-from unrolled.held_forward.operands import carries, for_each_tensor, operands
+from unrolled.held_forward.operations.operands import carries, for_each_tensor, operands
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.this_thread import ONE_THREAD
 

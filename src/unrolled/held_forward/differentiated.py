@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from unrolled.held_forward.mode import HeldForward
-from unrolled.held_forward.operands import carries, operands
-from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.operations.operands import carries, operands
+from unrolled.held_forward.operations.operation_names import name_of
 
 __all__ = ["Differentiated"]
 

@@ -8,9 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.memory_layout import without_repeats
 from unrolled.held_forward.powers_of_two import base_of, exponents_of, numbers_told
-from unrolled.held_forward.rows import Row
+from unrolled.held_forward.tensor_facts.memory_layout import without_repeats
+from unrolled.held_forward.tensor_facts.rows import Row
 from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["LinearOutput"]

@@ -11,30 +11,30 @@ from torch import Tensor
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.bias_alone import BiasAlone
-from unrolled.held_forward.coarsest_type import with_type_of_value
-from unrolled.held_forward.gates import CONTENT_SHARE, Gates
 from unrolled.held_forward.graph import without_rule
-from unrolled.held_forward.handed_over import MeetsOtherThreads
-from unrolled.held_forward.hidden_operations import refuse_inference_mode, refuse_transforms
-from unrolled.held_forward.logarithms import FollowsLogarithms
-from unrolled.held_forward.numbers_as_ids import TO_INTEGERS
-from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
-from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
-from unrolled.held_forward.operands_read import OF_FIRST, PRODUCTS_OF_MATRICES, operands_read
-from unrolled.held_forward.operation_call import OperationCall
-from unrolled.held_forward.operation_names import Operation, name_of, plain_form
-from unrolled.held_forward.other_threads import refused_from_other_threads
-from unrolled.held_forward.python_bodies import parameters, python_body
-from unrolled.held_forward.python_values import TAKES_OUT, TO_PYTHON
+from unrolled.held_forward.operations.coarsest_type import with_type_of_value
+from unrolled.held_forward.operations.hidden_operations import refuse_inference_mode, refuse_transforms
+from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, is_parameter, operands
+from unrolled.held_forward.operations.operands_read import OF_FIRST, PRODUCTS_OF_MATRICES, operands_read
+from unrolled.held_forward.operations.operation_call import OperationCall
+from unrolled.held_forward.operations.operation_names import Operation, name_of, plain_form
+from unrolled.held_forward.operations.python_bodies import parameters, python_body
+from unrolled.held_forward.operations.python_values import TAKES_OUT, TO_PYTHON
+from unrolled.held_forward.operations.rules_by_name import registers
+from unrolled.held_forward.outside.handed_over import MeetsOtherThreads
+from unrolled.held_forward.outside.numbers_from_outside import NumbersFromOutside
+from unrolled.held_forward.outside.other_threads import refused_from_other_threads
+from unrolled.held_forward.outside.shared_memory import SharedMemory
+from unrolled.held_forward.outside.taken_places import TakenPlaces
+from unrolled.held_forward.outside.variables import ReadsVariables
 from unrolled.held_forward.results_in_place import WritesInPlace, parts_refused
-from unrolled.held_forward.rows import Rows
-from unrolled.held_forward.rules_by_name import registers
-from unrolled.held_forward.shared_memory import SharedMemory
-from unrolled.held_forward.taken_places import TakenPlaces
-from unrolled.held_forward.token_positions import TokenPositions
-from unrolled.held_forward.token_vectors import TokenVectors
-from unrolled.held_forward.variables import ReadsVariables
+from unrolled.held_forward.tensor_facts.bias_alone import BiasAlone
+from unrolled.held_forward.tensor_facts.gates import CONTENT_SHARE, Gates
+from unrolled.held_forward.tensor_facts.logarithms import FollowsLogarithms
+from unrolled.held_forward.tensor_facts.rows import Rows
+from unrolled.held_forward.token_ids.numbers_as_ids import TO_INTEGERS
+from unrolled.held_forward.token_ids.token_positions import TokenPositions
+from unrolled.held_forward.token_ids.token_vectors import TokenVectors
 
 __all__ = ["FOLLOWED", "HeldCall", "HeldForward", "Rule", "followed", "rule"]
 

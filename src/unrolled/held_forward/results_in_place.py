@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.gates import Gates
-from unrolled.held_forward.logarithms import Logarithms
-from unrolled.held_forward.operation_mode import OperationMode
-from unrolled.held_forward.operation_names import Operation, name_of, plain_form
-from unrolled.held_forward.rows import Rows
-from unrolled.held_forward.token_positions import TokenPositions
+from unrolled.held_forward.operations.operation_mode import OperationMode
+from unrolled.held_forward.operations.operation_names import Operation, name_of, plain_form
+from unrolled.held_forward.tensor_facts.gates import Gates
+from unrolled.held_forward.tensor_facts.logarithms import Logarithms
+from unrolled.held_forward.tensor_facts.rows import Rows
+from unrolled.held_forward.token_ids.token_positions import TokenPositions
 
 __all__ = ["WritesInPlace", "parts_refused"]
 

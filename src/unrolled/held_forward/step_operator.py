@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.custom_functions import custom_functions_followed
-from unrolled.held_forward.increments import Increments, SecantIncrements, ShareIncrements
+from unrolled.held_forward.increments.increments import Increments, SecantIncrements, ShareIncrements
 from unrolled.linalg.matrices import small_as_matrices
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.report.spans import Quantity, values_of
 

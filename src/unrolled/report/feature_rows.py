@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.outputs import Features
+from unrolled.decomposition.attribution.attribution import Attribution
+from unrolled.decomposition.attribution.outputs import Features
 from unrolled.errors import NonFiniteError
 from unrolled.report.colour import limit_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unrolled.atomic_write import atomic_write
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.report.series_figure import series_figure
 from unrolled.report.spans import Quantity

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING
 
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.report.formatting import clip, minus, signed, visible
 from unrolled.report.page_view import ledger_parts, sum_of_ngrams, unit_before

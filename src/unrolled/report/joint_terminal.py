@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from unrolled.decomposition.attribution import Attribution, NGram
+from unrolled.decomposition.attribution.attribution import Attribution, NGram
 from unrolled.report.colour import shared_limit
 from unrolled.report.formatting import clip, signed, visible
 from unrolled.report.page_view import ledger_parts

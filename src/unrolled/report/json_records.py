@@ -30,7 +30,7 @@ import os
 from collections.abc import Sequence
 
 from unrolled.atomic_write import atomic_write
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import NonFiniteError
 
 __all__ = ["save_json", "to_json"]

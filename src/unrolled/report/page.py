@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from unrolled.atomic_write import atomic_write
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, shared_limit, text_colour
 from unrolled.report.corpus_phrases import CorpusPhrases

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.contrast import of_output
+from unrolled.decomposition.attribution.attribution import Attribution
+from unrolled.decomposition.attribution.contrast import of_output
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.report.colour import limit_of, shared_limit
 from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit, steps_are_named

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.ledger import Ledger
-from unrolled.decomposition.number_notes import NOISY, NOTED_RESIDUAL
+from unrolled.decomposition.attribution.attribution import Attribution
+from unrolled.decomposition.attribution.ledger import Ledger
+from unrolled.decomposition.attribution.number_notes import NOISY, NOTED_RESIDUAL
 from unrolled.report.formatting import magnitude, minus, share_of
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.bands import by_first
+from unrolled.decomposition.attribution.bands import by_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import colour_map

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 from torch import Tensor
 
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.report.colour import colour, limit_of, text_colour
 from unrolled.report.feature_rows import FeatureRow, feature_rows
 from unrolled.report.formatting import clip, signed, visible

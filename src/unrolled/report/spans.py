@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.attribution import Attribution
-from unrolled.decomposition.bands import by_first
+from unrolled.decomposition.attribution.attribution import Attribution
+from unrolled.decomposition.attribution.bands import by_first
 
 __all__ = ["Phrase", "Quantity", "by_span", "largest_phrases", "rows_by_order", "values_of"]
 

@@ -16,7 +16,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from unrolled.decomposition.attribution import Attribution
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.feature_rows import steps_are_named
 from unrolled.report.formatting import brief, clip, share_of, signed, visible

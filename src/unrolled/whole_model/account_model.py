@@ -10,9 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.arguments import place_of_infinite_number
-from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.parity import FINER, PARITY
-from unrolled.decomposition.preserve_model import preserved
+from unrolled.decomposition.opening.parity import FINER, PARITY
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
@@ -22,6 +20,8 @@ from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
+from unrolled.model_runs.eval_mode import without_autocast
+from unrolled.model_runs.preserve_model import preserved
 from unrolled.whole_model.account_request import AccountRequest
 from unrolled.whole_model.behind_held import behind_held
 from unrolled.whole_model.contributions import Contributions, collect

@@ -10,11 +10,11 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.attribution import CLOSES
-from unrolled.decomposition.number_notes import cancellation_note
-from unrolled.decomposition.own_memory import OwnMemory
+from unrolled.decomposition.attribution.attribution import CLOSES
+from unrolled.decomposition.attribution.number_notes import cancellation_note
+from unrolled.decomposition.attribution.own_memory import OwnMemory
 from unrolled.errors import UsageError
-from unrolled.held_forward.coarsest_type import coarsest_type
+from unrolled.held_forward.operations.coarsest_type import coarsest_type
 from unrolled.whole_model.example_axis import keep_example, rows_by_example
 from unrolled.whole_number import whole_number
 

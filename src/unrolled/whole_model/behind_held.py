@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unrolled.explanation.sources import Sources
 from unrolled.held_forward.differentiated import Differentiated
-from unrolled.held_forward.rows import Row, Rows
+from unrolled.held_forward.tensor_facts.rows import Row, Rows
 
 __all__ = ["INPUTS", "arguments_at", "behind_held", "opened_arguments", "read_arguments"]
 

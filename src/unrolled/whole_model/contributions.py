@@ -11,7 +11,7 @@ from torch import Tensor
 from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
-from unrolled.held_forward.rows import Row
+from unrolled.held_forward.tensor_facts.rows import Row
 from unrolled.whole_model.behind_held import INPUTS, arguments_at, opened_arguments, read_arguments
 
 __all__ = ["Contributions", "collect"]

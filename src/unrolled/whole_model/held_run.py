@@ -9,20 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_nodes import NODES
-from unrolled.decomposition.parity import PARITY, Parity
-from unrolled.decomposition.recurrent_rules import networks_as_operations
-from unrolled.decomposition.taken_numbers import refuse_read_numbers
+from unrolled.decomposition.held_networks.held_model import HeldModel
+from unrolled.decomposition.held_networks.layer_nodes import NODES
+from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
+from unrolled.decomposition.opening.parity import PARITY, Parity
 from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.outside.taken_places import Place, TakenPlaces
 from unrolled.held_forward.runs_that_fail import failures_refused
-from unrolled.held_forward.taken_places import Place, TakenPlaces
+from unrolled.held_forward.tensor_facts.rows import Rows
+from unrolled.model_runs.taken_numbers import refuse_read_numbers
 from unrolled.whole_model.account_request import AccountRequest
 
 __all__ = ["HeldRun", "HeldRuns"]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import torch
 
 from unrolled.explanation.notes import NOTED, above_movement
-from unrolled.held_forward.rows import CONSTANTS, MASKS
+from unrolled.held_forward.tensor_facts.rows import CONSTANTS, MASKS
 from unrolled.whole_model.accounted_output import AccountedOutput
 
 __all__ = ["notes_of"]

@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.nested_tensors import leaves
 from unrolled.explanation.networks.recurrent_names import type_name
+from unrolled.model_runs.nested_tensors import leaves
 
 __all__ = ["Received", "module_kind", "ngrams_of", "reads_of"]
 

@@ -8,8 +8,6 @@ import torch
 from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.preserve_model import preserved
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.find_network import RECURRENT_MODULES
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
@@ -18,6 +16,8 @@ from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.model_runs.nested_tensors import copy_tensors
+from unrolled.model_runs.preserve_model import preserved
 from unrolled.whole_model.part_description import Received
 
 __all__ = ["recurrent_calls"]

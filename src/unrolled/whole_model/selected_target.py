@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs, select_target
 from unrolled.explanation.targets.target_function import called_target, function_name
+from unrolled.model_runs.nested_tensors import leaves
 
 __all__ = ["SelectedTarget", "no_classes"]
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.nested_tensors import leaves
 from unrolled.errors import ShapeError
 from unrolled.explanation.tokens.token_names import PADDING, Tokens, padded_words, word_rows, words_around_padding
+from unrolled.model_runs.nested_tensors import leaves
 from unrolled.whole_model.contributions import Contributions
 from unrolled.whole_model.example_axis import rows_by_example
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unrolled.lab.papers.analyses.text_properties import PROSE, PYTHON
+from unrolled.lab.papers.analyses.sentences.text_properties import PROSE, PYTHON
 from unrolled.lab.papers.cs224d_notes_4.gradients import Gradients
 from unrolled.lab.papers.cs577_lecture_5.cells import InterpretableUnits
 from unrolled.lab.papers.framework.experiment import Result

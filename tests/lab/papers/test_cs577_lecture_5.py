@@ -12,7 +12,7 @@ from torch import nn
 
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import FullSoftmax
-from unrolled.lab.papers.analyses.text_properties import prose_properties, python_properties
+from unrolled.lab.papers.analyses.sentences.text_properties import prose_properties, python_properties
 from unrolled.lab.papers.cs577_lecture_5 import cells as cells
 from unrolled.lab.papers.cs577_lecture_5 import hyperparameters as hyperparameters
 from unrolled.lab.papers.cs577_lecture_5.agreement import Agreement

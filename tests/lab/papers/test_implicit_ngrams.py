@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from unrolled.lab.papers.analyses import polar_adjectives
+from unrolled.lab.papers.analyses.sentences import polar_adjectives
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation as negation_corpus
 from unrolled.lab.papers.framework.trial_training import full_settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unrolled.lab.papers.analyses.block_weights import PlaceWeights
-from unrolled.lab.papers.analyses.names_of_code import NamesByPlace, NamesOfCode
+from unrolled.lab.papers.analyses.published_code.block_weights import PlaceWeights
+from unrolled.lab.papers.analyses.published_code.names_of_code import NamesByPlace, NamesOfCode
 from unrolled.lab.papers.framework.experiment import Result
 from unrolled.lab.papers.framework.synthetic_corpora import entities
 from unrolled.lab.papers.implicit_ngrams.names_of_code import EntitiesOfCode

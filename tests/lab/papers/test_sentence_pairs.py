@@ -8,7 +8,7 @@ import pytest
 
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
-from unrolled.lab.papers.analyses.sentence_pairs import CHOICES, GARDEN_PATHS, TEXTS
+from unrolled.lab.papers.analyses.sentences.sentence_pairs import CHOICES, GARDEN_PATHS, TEXTS
 from unrolled.lab.papers.cs224d_notes_4.language import LanguageModels
 from unrolled.lab.papers.cs577_lecture_5.sentence_pairs import SentencePairs
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup

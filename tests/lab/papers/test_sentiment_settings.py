@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from unrolled.lab.data.corpus import Classification, Example
-from unrolled.lab.papers.analyses.new_optimisers import NarrowContinuingClassify
+from unrolled.lab.papers.analyses.published_code.new_optimisers import NarrowContinuingClassify
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.sequence_level_features.sentiment_settings import SentimentSettings, write_components

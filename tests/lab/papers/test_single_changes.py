@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unrolled.lab.papers.analyses import all_classes, new_optimisers
-from unrolled.lab.papers.analyses.block_weights import BlockWeights
-from unrolled.lab.papers.analyses.wide_vectors import WideClassify
+from unrolled.lab.papers.analyses.published_code import all_classes, new_optimisers
+from unrolled.lab.papers.analyses.published_code.block_weights import BlockWeights
+from unrolled.lab.papers.analyses.published_code.wide_vectors import WideClassify
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
 from unrolled.lab.papers.framework.trial_training import train_task

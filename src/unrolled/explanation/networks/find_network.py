@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.recurrent_twin import quantised_kind
-from unrolled.decomposition.step_calls import StepForm
+from unrolled.decomposition.opening.recurrent_twin import quantised_kind
+from unrolled.decomposition.own_steps.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UnrolledError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name

@@ -15,10 +15,8 @@ from torch import Tensor, nn
 from torch._ops import OpOverload
 from torch.fx import GraphModule
 
-from unrolled.decomposition.eval_mode import eval_mode
-from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
-from unrolled.decomposition.parity import PARITY, Parity
-from unrolled.decomposition.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
+from unrolled.decomposition.opening.parity import PARITY, Parity
+from unrolled.decomposition.opening.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
 from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
@@ -26,6 +24,8 @@ from unrolled.explanation.networks.scripted_modules import python_form, script_k
 from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import ONE_THREAD
+from unrolled.model_runs.eval_mode import eval_mode
+from unrolled.model_runs.nested_tensors import copy_tensors, tensors_in
 
 __all__ = ["PythonModel", "python_modules", "without_wrappers"]
 

@@ -21,11 +21,11 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.overrides import BaseTorchFunctionMode
 
 from unrolled.cells.recurrent import Recurrent
-from unrolled.decomposition.nested_tensors import Place, leaves
-from unrolled.decomposition.step_calls import StepForm, same_tensor
+from unrolled.decomposition.own_steps.step_calls import StepForm, same_tensor
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters
 from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.model_runs.nested_tensors import Place, leaves
 
 __all__ = ["SeenStep", "found_steps", "named_step", "seen_steps"]
 

@@ -14,19 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.nested_tensors import Place, copy_tensors, leaves, rebuilt
-from unrolled.decomposition.parity import Parity
-from unrolled.decomposition.recurrent_twin import networks_with_weights
+from unrolled.decomposition.opening.parity import Parity
+from unrolled.decomposition.opening.recurrent_twin import networks_with_weights
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.model_runs.nested_tensors import Place, copy_tensors, leaves, rebuilt
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
 SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far torch.nn's result may be from the module's, relative to its size.
 
-It is closer than :data:`unrolled.decomposition.parity.PARITY`: another network with these weights must not be taken for
-torch.nn's.
+It is closer than :data:`unrolled.decomposition.opening.parity.PARITY`: another network with these weights must not be
+taken for torch.nn's.
 """
 
 RecordedCall = tuple[Mapping[str, Any], Any]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unrolled.decomposition.nested_tensors import tensors_in
 from unrolled.errors import UsageError, first_line
+from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = [
     "BESIDE_TOKENS",

@@ -21,7 +21,7 @@ from unrolled.explanation.numbers.step_numbers import (
     joined_numbers,
 )
 from unrolled.held_forward.linear_output import LinearOutput
-from unrolled.held_forward.rows import Row
+from unrolled.held_forward.tensor_facts.rows import Row
 
 __all__ = ["numbers_of_steps"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError
 from unrolled.explanation.numbers.step_numbers import OTHER_STEPS, ArgumentNumbers, Numbers, joined_numbers
 from unrolled.held_forward.linear_output import LinearOutput
-from unrolled.held_forward.rows import Row
+from unrolled.held_forward.tensor_facts.rows import Row
 
 __all__ = ["BY_ARGUMENT", "numbers_by_argument"]
 

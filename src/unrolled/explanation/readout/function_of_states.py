@@ -17,8 +17,8 @@ from unrolled.explanation.example_of_sequence import (
 )
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.coarsest_type import coarsest_type, with_type_of_value
-from unrolled.held_forward.operation_mode import OperationMode
+from unrolled.held_forward.operations.coarsest_type import coarsest_type, with_type_of_value
+from unrolled.held_forward.operations.operation_mode import OperationMode
 
 __all__ = ["Run", "coarsest_on_the_way", "complete_by_states", "function_of_states", "gradients"]
 

@@ -19,10 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_nodes import NODES
-from unrolled.decomposition.recurrent_rules import networks_as_operations
-from unrolled.decomposition.taken_numbers import refuse_read_numbers
+from unrolled.decomposition.held_networks.held_model import HeldModel
+from unrolled.decomposition.held_networks.layer_nodes import NODES
+from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
 from unrolled.errors import UnsupportedOperationError
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.example_of_sequence import example_of_sequence, weighed_sums
@@ -33,13 +32,14 @@ from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.coarsest_type import coarsest_type
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.held_only import held_last
 from unrolled.held_forward.linear_output import LinearOutput
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.operations.coarsest_type import coarsest_type
+from unrolled.held_forward.outside.taken_places import TakenPlaces
 from unrolled.held_forward.runs_that_fail import failures_refused
-from unrolled.held_forward.taken_places import TakenPlaces
+from unrolled.held_forward.tensor_facts.rows import Rows
+from unrolled.model_runs.taken_numbers import refuse_read_numbers
 
 __all__ = ["HeldReadouts"]
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError, UsageError
 from unrolled.explanation.readout.function_of_states import Run, gradients
-from unrolled.held_forward.operation_mode import OperationMode
-from unrolled.held_forward.operation_names import name_of
-from unrolled.held_forward.python_values import TO_PYTHON
+from unrolled.held_forward.operations.operation_mode import OperationMode
+from unrolled.held_forward.operations.operation_names import name_of
+from unrolled.held_forward.operations.python_values import TO_PYTHON
 
 __all__ = ["jumps", "refuse_severed"]
 

@@ -31,7 +31,7 @@ from unrolled.explanation.readout.missing_gradients import jumps, refuse_severed
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.coarsest_type import coarsest_type
+from unrolled.held_forward.operations.coarsest_type import coarsest_type
 from unrolled.linalg.adaptive_quadrature import Jump, partition
 
 __all__ = ["ray_readout"]

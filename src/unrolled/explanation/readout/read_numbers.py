@@ -20,11 +20,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.base import Cell, LayerRun
 from unrolled.cells.batch_layout import Layout
-from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_runs import NetworkCall
-from unrolled.decomposition.parity import PARITY
-from unrolled.decomposition.recurrent_rules import networks_as_operations
+from unrolled.decomposition.held_networks.held_model import HeldModel
+from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
+from unrolled.decomposition.opening.layer_runs import NetworkCall
+from unrolled.decomposition.opening.parity import PARITY
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
 from unrolled.explanation.numbers.no_numbers import (
@@ -41,7 +40,8 @@ from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.sources import Sources
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.held_forward.replaced_attributes import replaced_attributes
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_facts.rows import Rows
+from unrolled.model_runs.eval_mode import without_autocast
 
 __all__ = ["numbers_of_call"]
 

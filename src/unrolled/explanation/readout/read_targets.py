@@ -9,13 +9,13 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.determinism import TwoRuns
 from unrolled.errors import RandomOperationError, UnsupportedOperationError
 from unrolled.explanation.readout.held_readout import HeldReadouts
 from unrolled.explanation.readout.ray_readout import ray_readout
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.model_runs.determinism import TwoRuns
 
 __all__ = ["ReadTargets"]
 

@@ -15,16 +15,16 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.cells.batch_layout import InitialState, Lengths
-from unrolled.decomposition.eval_mode import UNDER_AUTOCAST, autocast_enabled
-from unrolled.decomposition.nested_tensors import copy_tensors
-from unrolled.decomposition.network_cells import Network
-from unrolled.decomposition.open_network import PRECISION, OpenedNetwork, open_network
-from unrolled.decomposition.parity import Parity
+from unrolled.decomposition.opening.network_cells import Network
+from unrolled.decomposition.opening.open_network import PRECISION, OpenedNetwork, open_network
+from unrolled.decomposition.opening.parity import Parity
 from unrolled.errors import ParityError, UsageError, kind_of
 from unrolled.explanation.networks.own_forwards import has_own_forward
 from unrolled.explanation.readout.run_model import ModelRun
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.model_runs.eval_mode import UNDER_AUTOCAST, autocast_enabled
+from unrolled.model_runs.nested_tensors import copy_tensors
 
 __all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 

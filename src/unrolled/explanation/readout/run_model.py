@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.decomposition.nested_tensors import copy_tensors, tensors_in
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
 from unrolled.explanation.sources import is_mask
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_facts.rows import Rows
+from unrolled.model_runs.nested_tensors import copy_tensors, tensors_in
 
 __all__ = ["ModelRun", "named_failures", "runner"]
 

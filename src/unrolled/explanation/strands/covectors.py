@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.affine_sequence import AffineSequence
-from unrolled.decomposition.bidirectional_stack import BidirectionalStack, entering_covectors
-from unrolled.decomposition.eval_mode import without_grad_and_autocast
+from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
+from unrolled.decomposition.recurrences.bidirectional_stack import BidirectionalStack, entering_covectors
 from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.recorded_maps import image, pull_back
 from unrolled.linalg.sweep_back import sweep_back
+from unrolled.model_runs.eval_mode import without_grad_and_autocast
 
 __all__ = ["Covectors", "find_covectors", "own_start", "weights_of_targets"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
-from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
 
 __all__ = ["KnownLayers"]
 

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.batch_layout import reversal
-from unrolled.decomposition.bands import put_terms
-from unrolled.decomposition.bidirectional_stack import BidirectionalStack, total_states
-from unrolled.decomposition.composed_sequence import ComposedSequence, Stretch
-from unrolled.decomposition.eval_mode import without_grad_and_autocast
-from unrolled.decomposition.score_ngrams import scored_blocks
-from unrolled.decomposition.score_spans import span_bands
-from unrolled.decomposition.sweeps import running_sum
+from unrolled.decomposition.attribution.bands import put_terms
+from unrolled.decomposition.attribution.score_ngrams import scored_blocks
+from unrolled.decomposition.attribution.score_spans import span_bands
+from unrolled.decomposition.recurrences.bidirectional_stack import BidirectionalStack, total_states
+from unrolled.decomposition.recurrences.composed_sequence import ComposedSequence, Stretch
+from unrolled.decomposition.recurrences.sweeps import running_sum
 from unrolled.explanation.strands.strand import Strand
 from unrolled.linalg.quadrature import relative_error
+from unrolled.model_runs.eval_mode import without_grad_and_autocast
 
 __all__ = ["Line", "find_lines", "residual", "unfit_stacks"]
 

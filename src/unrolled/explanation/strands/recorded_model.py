@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
-from unrolled.decomposition.affine_sequence import AffineSequence, expand_layers
-from unrolled.decomposition.bidirectional_stack import BidirectionalStack, expand_stack
-from unrolled.decomposition.held_model import HeldModel
-from unrolled.decomposition.layer_runs import NetworkCall, run_layers, states_parity
-from unrolled.decomposition.own_step_rule import STEPS
-from unrolled.decomposition.parity import FINER, PARITY
-from unrolled.decomposition.recorded_networks import RecordedNetworks
-from unrolled.decomposition.recurrent_rules import RECURRENT
+from unrolled.decomposition.held_networks.held_model import HeldModel
+from unrolled.decomposition.held_networks.recorded_networks import RecordedNetworks
+from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT
+from unrolled.decomposition.opening.layer_runs import NetworkCall, run_layers, states_parity
+from unrolled.decomposition.opening.parity import FINER, PARITY
+from unrolled.decomposition.own_steps.own_step_rule import STEPS
+from unrolled.decomposition.recurrences.affine_sequence import AffineSequence, expand_layers
+from unrolled.decomposition.recurrences.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationError
 from unrolled.expansions.base import TOLERANCE, Linearisation
 from unrolled.expansions.secant import Secant
@@ -29,7 +29,7 @@ from unrolled.explanation.strands.known_layers import KnownLayers
 from unrolled.explanation.strands.running_networks import RunningNetworks
 from unrolled.explanation.strands.strand import Strand, find_levels_below, reads
 from unrolled.held_forward.recorded_maps import PositionMap, image
-from unrolled.held_forward.rows import Rows
+from unrolled.held_forward.tensor_facts.rows import Rows
 
 __all__ = ["RecordedModel"]
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.affine_sequence import AffineSequence
-from unrolled.decomposition.bidirectional_stack import BidirectionalStack
+from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
+from unrolled.decomposition.recurrences.bidirectional_stack import BidirectionalStack
 from unrolled.held_forward.recorded_maps import PositionMap, position_map, pull_back, readers
 
 __all__ = ["Strand", "find_levels_below", "reads"]

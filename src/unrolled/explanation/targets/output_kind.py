@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from unrolled.held_forward.gates import Gates
+from unrolled.held_forward.tensor_facts.gates import Gates
 
 __all__ = ["OutputKind", "is_sigmoid", "kind_note", "output_kind", "sigmoid_note"]
 

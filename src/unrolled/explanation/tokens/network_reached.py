@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.preserve_model import end_run
+from unrolled.model_runs.preserve_model import end_run
 
 __all__ = ["NetworkReached", "reach"]
 

@@ -15,13 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.cells.batch_layout import read_batch
-from unrolled.decomposition.eval_mode import without_autocast
-from unrolled.decomposition.nested_tensors import leaves, rebuilt
-from unrolled.decomposition.own_step_rule import STEPS
-from unrolled.decomposition.recorded_networks import FUSED
-from unrolled.decomposition.recurrent_rules import RECURRENT, networks_as_operations
-from unrolled.decomposition.step_calls import StepCall, real_form, steps_as_operations
-from unrolled.decomposition.step_tensors import StepTensors
+from unrolled.decomposition.held_networks.recorded_networks import FUSED
+from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT, networks_as_operations
+from unrolled.decomposition.own_steps.own_step_rule import STEPS
+from unrolled.decomposition.own_steps.step_calls import StepCall, real_form, steps_as_operations
+from unrolled.decomposition.own_steps.step_tensors import StepTensors
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.strands.running_networks import RunningNetworks
@@ -30,7 +28,9 @@ from unrolled.explanation.tokens.find_traces import FoundTraces
 from unrolled.explanation.tokens.sequences_apart import traces_apart
 from unrolled.explanation.tokens.tracer import Tracer
 from unrolled.explanation.tokens.traces import Traces
-from unrolled.held_forward.operation_names import name_of
+from unrolled.held_forward.operations.operation_names import name_of
+from unrolled.model_runs.eval_mode import without_autocast
+from unrolled.model_runs.nested_tensors import leaves, rebuilt
 
 __all__ = ["trace_calls"]
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from unrolled.cells.batch_layout import read_batch
-from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.opening.network_cells import Network
 from unrolled.explanation.tokens.find_traces import FoundTraces
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.explanation.tokens.sequences_apart import traces_apart

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.decomposition.nested_tensors import items_of, with_items
-from unrolled.held_forward.moves import CONVERSIONS
-from unrolled.held_forward.numbers_from_outside import NumbersFromOutside
-from unrolled.held_forward.operands import operands
-from unrolled.held_forward.operands_read import operands_read
-from unrolled.held_forward.operation_call import OperationCall
-from unrolled.held_forward.operation_names import name_of
-from unrolled.held_forward.table_reads import along_axis, axis_of_one_token, positions_read
-from unrolled.held_forward.token_positions import TokenPositions
-from unrolled.held_forward.token_vectors import INTEGERS
-from unrolled.held_forward.variables import ReadsVariables
+from unrolled.held_forward.operations.operands import operands
+from unrolled.held_forward.operations.operands_read import operands_read
+from unrolled.held_forward.operations.operation_call import OperationCall
+from unrolled.held_forward.operations.operation_names import name_of
+from unrolled.held_forward.outside.numbers_from_outside import NumbersFromOutside
+from unrolled.held_forward.outside.variables import ReadsVariables
+from unrolled.held_forward.tensor_facts.moves import CONVERSIONS
+from unrolled.held_forward.token_ids.table_reads import along_axis, axis_of_one_token, positions_read
+from unrolled.held_forward.token_ids.token_positions import TokenPositions
+from unrolled.held_forward.token_ids.token_vectors import INTEGERS
+from unrolled.model_runs.nested_tensors import items_of, with_items
 
 __all__ = ["TokenSource", "Tracer"]
 

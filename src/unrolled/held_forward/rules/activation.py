@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.operands import carries, detached
-from unrolled.held_forward.operation_call import axes_of
+from unrolled.held_forward.operations.operands import carries, detached
+from unrolled.held_forward.operations.operation_call import axes_of
+from unrolled.held_forward.tensor_facts.gates import Gate
 from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["ELEMENTWISE", "from_zero"]

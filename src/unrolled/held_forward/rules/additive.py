@@ -11,11 +11,11 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.moves import JOINS
-from unrolled.held_forward.operands import carries, of_kind, operands
-from unrolled.held_forward.operation_call import OperationCall
+from unrolled.held_forward.operations.operands import carries, of_kind, operands
+from unrolled.held_forward.operations.operation_call import OperationCall
 from unrolled.held_forward.results_in_place import parts_refused
-from unrolled.held_forward.written_positions import WRITES
+from unrolled.held_forward.tensor_facts.moves import JOINS
+from unrolled.held_forward.token_ids.written_positions import WRITES
 
 __all__ = ["where_operands"]
 

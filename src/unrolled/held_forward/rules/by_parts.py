@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
 from unrolled.held_forward.mode import HeldCall, rule
 
 __all__: list[str] = []

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.mode import HeldCall, followed
-from unrolled.held_forward.operands import carries
+from unrolled.held_forward.operations.operands import carries
 from unrolled.held_forward.rules.activation import from_zero
 from unrolled.linalg.quadrature import legendre_nodes
 

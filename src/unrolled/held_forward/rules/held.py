@@ -10,10 +10,10 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.operands import detached, for_each_tensor
-from unrolled.held_forward.operands_read import OF_NONE
-from unrolled.held_forward.operation_call import OperationCall
-from unrolled.held_forward.python_values import TAKES_OUT, taken_out_error
+from unrolled.held_forward.operations.operands import detached, for_each_tensor
+from unrolled.held_forward.operations.operands_read import OF_NONE
+from unrolled.held_forward.operations.operation_call import OperationCall
+from unrolled.held_forward.operations.python_values import TAKES_OUT, taken_out_error
 
 __all__ = ["clamp_operands"]
 

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.gates import OF_ONE_ENTRY
-from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.moves import EACH_BY_ITSELF, JOINS
-from unrolled.held_forward.operands import of_kind, operands
-from unrolled.held_forward.operands_read import OF_NONE
+from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operations.operands import of_kind, operands
+from unrolled.held_forward.operations.operands_read import OF_NONE
 from unrolled.held_forward.rules.activation import ELEMENTWISE
 from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
-from unrolled.held_forward.written_positions import WRITES
+from unrolled.held_forward.tensor_facts.gates import OF_ONE_ENTRY
+from unrolled.held_forward.tensor_facts.moves import EACH_BY_ITSELF, JOINS
+from unrolled.held_forward.token_ids.written_positions import WRITES
 
 __all__ = ["linear_in_all", "scatter_operands"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from unrolled.held_forward.increments import IncrementCall, increment_rule
+from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
 
 __all__: list[str] = []
 

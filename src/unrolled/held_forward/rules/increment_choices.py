@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.operation_call import axes_of
+from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operations.operation_call import axes_of
 from unrolled.held_forward.rules.additive import where_operands
 from unrolled.held_forward.rules.held import clamp_operands
 from unrolled.held_forward.rules.increment import activation, linear_in_all

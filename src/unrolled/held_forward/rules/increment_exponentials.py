@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.operation_call import axes_of
+from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operations.operation_call import axes_of
 from unrolled.held_forward.rules.increment import activation
 
 __all__: list[str] = []

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.moving_places import MovingPlaces
-from unrolled.held_forward.order_on_a_line import OrderOnALine, one_hot, ranks_beside
+from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
+from unrolled.held_forward.increments.moving_places import MovingPlaces
+from unrolled.held_forward.increments.order_on_a_line import OrderOnALine, one_hot, ranks_beside
 
 __all__ = ["follow_extreme_place"]
 

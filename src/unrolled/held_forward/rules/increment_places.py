@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import IncrementCall, place_rule
-from unrolled.held_forward.moves import MOVES
-from unrolled.held_forward.moving_places import MovingPlaces
-from unrolled.held_forward.operands import of_kind, operands
+from unrolled.held_forward.increments.increments import IncrementCall, place_rule
+from unrolled.held_forward.increments.moving_places import MovingPlaces
+from unrolled.held_forward.operations.operands import of_kind, operands
 from unrolled.held_forward.rules.increment import scatter_operands
+from unrolled.held_forward.tensor_facts.moves import MOVES
 
 __all__: list[str] = []
 

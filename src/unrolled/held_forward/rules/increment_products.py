@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.increments import IncrementCall, increment_rule
-from unrolled.held_forward.operands import operands
+from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operations.operands import operands
 from unrolled.linalg.quadrature import legendre_nodes
 
 __all__: list[str] = []

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.gates import OF_ONE_ENTRY
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.moves import EACH_BY_ITSELF
-from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
+from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, operands
+from unrolled.held_forward.tensor_facts.gates import OF_ONE_ENTRY
+from unrolled.held_forward.tensor_facts.moves import EACH_BY_ITSELF
 
 __all__ = ["OF_SEVERAL_ENTRIES"]
 

@@ -25,10 +25,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.gates import Gate
-from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
-from unrolled.held_forward.operands import carries, operands
+from unrolled.held_forward.operations.operands import carries, operands
 from unrolled.held_forward.rules.logarithm_moves import stand_in
+from unrolled.held_forward.tensor_facts.gates import Gate
+from unrolled.held_forward.tensor_facts.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
 
 __all__: list[str] = []
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
-from unrolled.held_forward.moves import CONVERSIONS, JOINS, MOVES
-from unrolled.held_forward.operands import carries, detached, for_each_tensor, operands
+from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, operands
 from unrolled.held_forward.rules.additive import where_operands
+from unrolled.held_forward.tensor_facts.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
+from unrolled.held_forward.tensor_facts.moves import CONVERSIONS, JOINS, MOVES
 
 __all__ = ["stand_in"]
 

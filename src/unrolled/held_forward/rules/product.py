@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.gates import Gate
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.operands import carries, detached, for_each_tensor, is_parameter, operands
+from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, is_parameter, operands
+from unrolled.held_forward.tensor_facts.gates import Gate
 from unrolled.held_forward.weighed_values import WeighedValues
 from unrolled.linalg.finite_sum import has_finite_sum
 

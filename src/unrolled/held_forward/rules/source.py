@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.operands import carries
+from unrolled.held_forward.operations.operands import carries
 
 __all__: list[str] = []
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 def has_recurrent_network(model: nn.Module) -> bool:
     """Tell whether ``explain`` can open a model: n-gram models and baselines have no recurrent network."""
-    from unrolled.decomposition.network_cells import Network
+    from unrolled.decomposition.opening.network_cells import Network
 
     return any(isinstance(part, Network) for part in model.modules())
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
-from unrolled.lab.papers.analyses import greeting_corpus as second_person
 from unrolled.lab.papers.analyses.gradient_flow import bound_per_step, gradient_flow, gradient_norms, jacobian_norms
+from unrolled.lab.papers.analyses.sentences import greeting_corpus as second_person
 from unrolled.lab.papers.framework.training_loop import WordScorer
 
 TIME, BATCH, SIZE = 7, 3, 5

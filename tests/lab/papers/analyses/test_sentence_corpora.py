@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 import torch
 
-from unrolled.lab.papers.analyses import greeting_corpus as second_person
-from unrolled.lab.papers.analyses.subject_verb_agreement import VOCABULARY, AgreementSentence
+from unrolled.lab.papers.analyses.sentences import greeting_corpus as second_person
+from unrolled.lab.papers.analyses.sentences.subject_verb_agreement import VOCABULARY, AgreementSentence
 
 PLURALS = {"cats", "dogs", "birds", "children", "farmers", "teachers", "mice", "kings", "girls", "horses"}
 SINGULARS = {"cat", "dog", "bird", "child", "farmer", "teacher", "mouse", "king", "girl", "horse"}

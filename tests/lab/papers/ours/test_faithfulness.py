@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled.lab.papers.analyses.faithfulness_scores import difference, mean_difference
+from unrolled.lab.papers.analyses.faithfulness.scores import difference, mean_difference
 from unrolled.lab.papers.analyses.text_classifiers import OVER_TRAINED
 from unrolled.lab.papers.framework.experiment import Result
 from unrolled.lab.papers.framework.result_store import ResultStore

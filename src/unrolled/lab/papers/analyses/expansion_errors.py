@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.decomposition import decompose
-from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.opening.network_cells import Network
 from unrolled.decomposition.result import Decomposition
 from unrolled.errors import UsageError
 from unrolled.explanation.api import explain_batch

@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from unrolled.composition.base import CompositionEncoder
 from unrolled.decomposition.decomposition import decompose
-from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.opening.network_cells import Network
 from unrolled.decomposition.result import Decomposition
 from unrolled.errors import UsageError
 from unrolled.lab.models.classifier import Classifier

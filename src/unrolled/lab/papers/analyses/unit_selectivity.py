@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unrolled.decomposition.network_cells import build_cells
+from unrolled.decomposition.opening.network_cells import build_cells
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
 

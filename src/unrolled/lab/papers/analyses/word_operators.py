@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.affine_sequence import AffineSequence
+from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
 from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
 from unrolled.linalg.operators import Workspace
 

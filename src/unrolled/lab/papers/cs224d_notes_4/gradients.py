@@ -32,8 +32,8 @@ from unrolled.cells.base import Cell
 from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
-from unrolled.lab.papers.analyses import greeting_corpus
 from unrolled.lab.papers.analyses.gradient_flow import gradient_flow
+from unrolled.lab.papers.analyses.sentences import greeting_corpus
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.table import MISSING, Number, Table

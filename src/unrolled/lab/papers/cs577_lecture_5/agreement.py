@@ -29,7 +29,7 @@ from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
-from unrolled.lab.papers.analyses.subject_verb_agreement import VOCABULARY, AgreementSentence
+from unrolled.lab.papers.analyses.sentences.subject_verb_agreement import VOCABULARY, AgreementSentence
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, write_seeds
 from unrolled.lab.papers.framework.table import Number, Table

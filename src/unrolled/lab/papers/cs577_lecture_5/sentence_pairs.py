@@ -2,8 +2,8 @@
 
 The lecture shows garden-path sentences and asks which noun a pronoun means. The notes of CS 224D say that a language
 model ranks orders of words ("the cat is small" above "small the is cat") and choices of words. Neither has numbers. The
-sentences here are our own (``analyses/sentence_pairs.py``); models learn the Penn Treebank and read each sentence after
-the end of a line, as ``unrolled score`` does.
+sentences here are our own (``analyses/sentences/sentence_pairs.py``); models learn the Penn Treebank and read each
+sentence after the end of a line, as ``unrolled score`` does.
 
 - Garden paths: the surprisal of the word that excludes the first reading, after a beginning that suggests it and after
   a control that does not. The control has one word more, or a verb without an object.
@@ -33,7 +33,14 @@ from unrolled.lab.data.corpus import END_OF_LINE, Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
-from unrolled.lab.papers.analyses.sentence_pairs import CHOICES, GARDEN_PATHS, TEXTS, GardenPath, Texts, WordChoice
+from unrolled.lab.papers.analyses.sentences.sentence_pairs import (
+    CHOICES,
+    GARDEN_PATHS,
+    TEXTS,
+    GardenPath,
+    Texts,
+    WordChoice,
+)
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table

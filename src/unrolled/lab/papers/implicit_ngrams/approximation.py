@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from unrolled.decomposition.decomposition import decompose
-from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.opening.network_cells import Network
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import step_errors

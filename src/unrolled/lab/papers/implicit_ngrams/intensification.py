@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Regression
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.papers.analyses.polar_adjectives import (
+from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
+from unrolled.lab.papers.analyses.sentences.polar_adjectives import (
     PolarAdjectives,
     polar_adjectives,
     rating_signs,
     sst2_adjectives,
 )
-from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, GLOVE
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (

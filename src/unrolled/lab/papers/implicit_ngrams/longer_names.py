@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.lab.papers.analyses.changed_networks import SPLITS, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, score_rows
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,

@@ -22,7 +22,7 @@ from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Tagging
-from unrolled.lab.papers.analyses.names_of_code import NamesByPlace, NamesOfCode
+from unrolled.lab.papers.analyses.published_code.names_of_code import NamesByPlace, NamesOfCode
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,

@@ -20,13 +20,13 @@ from itertools import product
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from unrolled.lab.papers.analyses.polar_adjectives import (
+from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
+from unrolled.lab.papers.analyses.sentences.polar_adjectives import (
     PAPER_ADJECTIVES,
     PAPER_COUNTS,
     PolarAdjectives,
     corpus_with_adjectives,
 )
-from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.experiment import (
     SCALES,

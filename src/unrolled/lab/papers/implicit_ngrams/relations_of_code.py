@@ -20,7 +20,7 @@ from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Relations
-from unrolled.lab.papers.analyses.all_classes import AllClasses
+from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,

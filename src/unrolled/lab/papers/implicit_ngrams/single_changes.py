@@ -42,11 +42,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification, Relations
-from unrolled.lab.papers.analyses.all_classes import AllClasses, ByPlaces, NarrowVectors
-from unrolled.lab.papers.analyses.changed_networks import SPLITS, error_table, score_rows
-from unrolled.lab.papers.analyses.new_optimisers import ContinuingClassify, WideContinuingClassify
-from unrolled.lab.papers.analyses.relation_corpora import without_directions
-from unrolled.lab.papers.analyses.wide_vectors import train_wide
+from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses, ByPlaces, NarrowVectors
+from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows
+from unrolled.lab.papers.analyses.published_code.new_optimisers import ContinuingClassify, WideContinuingClassify
+from unrolled.lab.papers.analyses.published_code.wide_vectors import train_wide
+from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,

@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from unrolled.lab.data.corpus import Relations, Tagging
-from unrolled.lab.papers.analyses.relation_corpora import without_directions
+from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled.errors import UsageError
-from unrolled.lab.papers.analyses.changed_networks import SPLITS, error_table, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,

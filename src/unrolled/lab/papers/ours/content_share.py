@@ -17,8 +17,8 @@ from statistics import fmean
 from typing import Any
 
 from unrolled.expansions.shares import Shares
-from unrolled.lab.papers.analyses.faithfulness_scores import show_difference
-from unrolled.lab.papers.analyses.truth_agreement import task_differences
+from unrolled.lab.papers.analyses.faithfulness.scores import show_difference
+from unrolled.lab.papers.analyses.known_truth.truth_agreement import task_differences
 from unrolled.lab.papers.framework.bootstrap import mean_over_groups
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.table import Number, Table

@@ -22,7 +22,7 @@ A network keeps the weights of its best epoch on dev; one that is over-trained t
 texts, which is most often the last.
 
 Source:
-    Our own question; the measures are those of ``analyses/deletion.py``.
+    Our own question; the measures are those of ``analyses/faithfulness/deletion.py``.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.errors import ConvergenceError, UsageError
-from unrolled.lab.papers.analyses.explained_texts import batch_texts
-from unrolled.lab.papers.analyses.faithfulness_choices import choice_table
-from unrolled.lab.papers.analyses.faithfulness_measures import measure_method, time_gradient
-from unrolled.lab.papers.analyses.faithfulness_scores import difference
-from unrolled.lab.papers.analyses.faithfulness_sizes import (
+from unrolled.lab.papers.analyses.attribution_methods.explained_texts import batch_texts
+from unrolled.lab.papers.analyses.faithfulness.choices import choice_table
+from unrolled.lab.papers.analyses.faithfulness.measures import measure_method, time_gradient
+from unrolled.lab.papers.analyses.faithfulness.scores import difference
+from unrolled.lab.papers.analyses.faithfulness.sizes import (
     against_table,
     compared_table,
     mean_table,
     missing_table,
 )
-from unrolled.lab.papers.analyses.faithfulness_tables import (
+from unrolled.lab.papers.analyses.faithfulness.tables import (
     comparison_table,
     draw_differences,
     measured_methods,

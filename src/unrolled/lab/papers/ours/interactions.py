@@ -7,9 +7,9 @@ that of "negative".
 
 Two kinds of texts: sentences of SST-2's test part, and texts of our own with a negator or an intensifier before an
 adjective. The second are made for the question, and are no sample of a language. What a score says of a pair stands in
-``analyses/pair_scores.py``; it was written down before any score of these networks was computed. The controls "minus
-the first word's term" and "minus both words' terms" were added after the scores of two networks had been seen: they
-know nothing of the pair itself.
+``analyses/attribution_methods/pair_scores.py``; it was written down before any score of these networks was computed.
+The controls "minus the first word's term" and "minus both words' terms" were added after the scores of two networks had
+been seen: they know nothing of the pair itself.
 
 The networks are three of ``ours/faithfulness`` that read forward. The index is our own short code, which the tests hold
 to the definition, and to the package shapiq (1.4.1) where that is installed.
@@ -29,17 +29,17 @@ from typing import TYPE_CHECKING, Any, cast
 from torch import Tensor
 
 from unrolled.errors import ConvergenceError, UsageError
-from unrolled.lab.papers.analyses.explained_texts import Explained
-from unrolled.lab.papers.analyses.interaction_index import shapley_interactions, subset_outputs
-from unrolled.lab.papers.analyses.negated_pairs import planted_pairs
-from unrolled.lab.papers.analyses.pair_agreement import (
+from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Explained
+from unrolled.lab.papers.analyses.attribution_methods.interaction_index import shapley_interactions, subset_outputs
+from unrolled.lab.papers.analyses.attribution_methods.pair_scores import READINGS, expansion_pairs, rival_pairs
+from unrolled.lab.papers.analyses.faithfulness.pair_agreement import (
     Matrices,
     evaluate_texts,
     of_one_length,
     rank_agreement,
     sign_agreement,
 )
-from unrolled.lab.papers.analyses.pair_scores import READINGS, expansion_pairs, rival_pairs
+from unrolled.lab.papers.analyses.sentences.negated_pairs import planted_pairs
 from unrolled.lab.papers.analyses.text_classifiers import KINDS, draw_texts, learn, read
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.table import MISSING, Number, Table

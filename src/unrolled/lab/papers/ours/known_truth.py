@@ -18,9 +18,9 @@ from itertools import product
 from statistics import fmean, quantiles
 from typing import TYPE_CHECKING, Any
 
-from unrolled.lab.papers.analyses.compiled_networks import COMPILED
-from unrolled.lab.papers.analyses.faithfulness_scores import show_difference
-from unrolled.lab.papers.analyses.truth_agreement import (
+from unrolled.lab.papers.analyses.faithfulness.scores import show_difference
+from unrolled.lab.papers.analyses.known_truth.compiled_networks import COMPILED
+from unrolled.lab.papers.analyses.known_truth.truth_agreement import (
     LEARNED,
     accuracy,
     explained_cases,
@@ -28,7 +28,7 @@ from unrolled.lab.papers.analyses.truth_agreement import (
     learn_task,
     task_differences,
 )
-from unrolled.lab.papers.analyses.truth_tasks import TASKS
+from unrolled.lab.papers.analyses.known_truth.truth_tasks import TASKS
 from unrolled.lab.papers.framework.bootstrap import mean_over_groups
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, from_to, grid, legend_below, write_count

@@ -28,8 +28,8 @@ import torch
 from torch import Tensor
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.papers.analyses.polar_adjectives import corpus_with_adjectives, rating_signs
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
+from unrolled.lab.papers.analyses.sentences.polar_adjectives import corpus_with_adjectives, rating_signs
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
 from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.experiment import (

@@ -29,8 +29,14 @@ from typing import TYPE_CHECKING, Any, cast
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.datasets.sst import read_trees
 from unrolled.lab.data.text_files import find_file
-from unrolled.lab.papers.analyses.labelled_phrases import LENGTH_RANGES, LabelledPhrases, negation_trees, range_name
-from unrolled.lab.papers.analyses.phrase_evaluation import (
+from unrolled.lab.papers.analyses.attribution_methods.labelled_phrases import (
+    LENGTH_RANGES,
+    LabelledPhrases,
+    negation_trees,
+    range_name,
+)
+from unrolled.lab.papers.analyses.attribution_methods.phrase_scores import PolarityModel
+from unrolled.lab.papers.analyses.faithfulness.phrase_evaluation import (
     ACCOUNT,
     ALONE,
     AT_PHRASE_END,
@@ -42,7 +48,6 @@ from unrolled.lab.papers.analyses.phrase_evaluation import (
     evaluate_method,
     time_one_run,
 )
-from unrolled.lab.papers.analyses.phrase_scores import PolarityModel
 from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup

@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Relations
-from unrolled.lab.papers.analyses.relation_corpora import without_directions, without_markers
+from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions, without_markers
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,

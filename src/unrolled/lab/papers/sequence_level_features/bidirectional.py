@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.decomposition import decompose
-from unrolled.decomposition.network_cells import Network
+from unrolled.decomposition.opening.network_cells import Network
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import polarity_weight
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trial_with_vectors, phrase_trials

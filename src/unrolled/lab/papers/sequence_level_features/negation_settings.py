@@ -21,8 +21,8 @@ from statistics import fmean
 from typing import Any
 
 from unrolled.lab.papers.analyses.polarity import ngram_scores
+from unrolled.lab.papers.analyses.published_code.wide_vectors import train_wide
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, negation_corpus
-from unrolled.lab.papers.analyses.wide_vectors import train_wide
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,

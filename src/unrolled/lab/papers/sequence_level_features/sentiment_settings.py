@@ -35,7 +35,7 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.text_files import find_file
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_vectors import read_vectors
-from unrolled.lab.papers.analyses.new_optimisers import NarrowContinuingClassify
+from unrolled.lab.papers.analyses.published_code.new_optimisers import NarrowContinuingClassify
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, phrase_corpus, phrase_trials
 from unrolled.lab.papers.framework.experiment import (
     SCALES,

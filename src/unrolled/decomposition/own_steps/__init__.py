@@ -1,0 +1,1 @@
+"""Steps that a user wrote: found in a run, one operation of it, and a cell of their own."""

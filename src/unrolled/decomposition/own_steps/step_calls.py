@@ -1,0 +1,138 @@
+"""Calls of a step that a user wrote, as operations of a mode: what it receives, what it returns, where its state is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import handle_torch_function
+
+from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.model_runs.nested_tensors import Place, leaves, rebuilt
+
+__all__ = [
+    "MOST_OF_ERROR",
+    "StepCall",
+    "StepForm",
+    "is_value",
+    "of_one_example",
+    "own_step",
+    "real_form",
+    "same_tensor",
+    "steps_as_operations",
+]
+
+MOST_OF_ERROR = 150
+"""Characters of a step's own error that a refusal repeats."""
+
+
+@dataclass(frozen=True)
+class StepForm:
+    """How a module takes its state, and how it returns it."""
+
+    method: str
+    """The method that is one step: ``"forward"``, ``"step"``, …"""
+    state: Mapping[Place, Place]
+    """For each tensor of the state among the arguments: where the next one stands among the results."""
+    inside: tuple[str, ...] = ()
+    """Paths of the steps and cells that it calls itself."""
+    constants: frozenset[Place] = frozenset()
+    """The arguments that are the same tensor in all of several calls."""
+    mixes: dict[Any, bool] = field(default_factory=dict, compare=False)
+    """Whether rows change each other, by the shapes of calls that were tried."""
+    opened: dict[Any, tuple[bool, frozenset[Place]]] = field(default_factory=dict, compare=False)
+    """Whether the examples stand second in the state, and what all read, by the shapes of calls that were opened."""
+
+
+def real_form(each: Tensor) -> Tensor:
+    """Return complex numbers as pairs of numbers, and any other tensor as it is."""
+    return torch.stack((each.real, each.imag), dim=-1) if each.is_complex() else each
+
+
+def same_tensor(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors are the same numbers in memory."""
+    return one is other or (
+        one.numel() > 0
+        and one.data_ptr() == other.data_ptr()
+        and one.shape == other.shape
+        and one.stride() == other.stride()
+    )
+
+
+def is_value(each: Tensor) -> bool:
+    """Tell whether a tensor holds numbers that are no parameter."""
+    return each.is_floating_point() and not isinstance(each, nn.Parameter)
+
+
+def of_one_example(tensors: Iterable[Tensor]) -> bool:
+    """Tell whether a step takes no axis of examples: all are vectors, or columns of different heights."""
+    values = list(filter(is_value, tensors))
+    if all(each.dim() == 1 for each in values):
+        return True
+    return all(each.shape[1:] == (1,) for each in values) and len(set(map(len, values))) > 1
+
+
+@dataclass(frozen=True)
+class StepCall:
+    """One call of a step."""
+
+    path: str
+    module: nn.Module
+    form: StepForm
+    function: Callable[..., Any]
+    bound: inspect.BoundArguments
+    places: tuple[Place, ...]
+    """The places of the tensors among the arguments. Complex numbers are given as pairs of numbers."""
+
+    def run(self, tensors: Mapping[Place, Tensor], function: Callable[..., Any] | None = None) -> Any:
+        """Run the step on other tensors."""
+        arguments = {name: rebuilt(value, tensors, (name,)) for name, value in self.bound.arguments.items()}
+        bound = inspect.BoundArguments(self.bound.signature, arguments)
+        return (self.function if function is None else function)(*bound.args, **bound.kwargs)
+
+    def refusal(self, why: str) -> UnsupportedOperationError:
+        """Return the error for a step that cannot be opened."""
+        steps = self.form.inside[0] if len(self.form.inside) == 1 else list(self.form.inside)
+        inside = f"; or open the steps inside it: rnn={steps!r}" if steps else ""
+        return UnsupportedOperationError(
+            f"{self.path or 'the model'}.{self.form.method} of {type(self.module).__name__} is no step that can be "
+            f"opened: {why}{inside}"
+        )
+
+
+def own_step(call: StepCall, tensors: Sequence[Tensor]) -> Any:
+    """Run one step as it is."""
+    return call.run(dict(zip(call.places, tensors, strict=True)))
+
+
+@contextmanager
+def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iterator[None]:
+    """Make each call of these steps one operation of a mode, until the end of the block."""
+    modules = all_modules(model)
+    steps = ((modules[path], form.method, _stand_in(path, modules[path], form)) for path, form in forms.items())
+    with replaced_attributes(steps):
+        yield
+
+
+def _stand_in(path: str, module: nn.Module, form: StepForm) -> Callable[..., Any]:
+    """A method that a mode meets as one operation."""
+    function = getattr(module, form.method)
+    signature = inspect.signature(function)
+
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        if not torch._C._len_torch_function_stack():
+            return function(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        found = dict(leaves(bound.arguments))
+        call = StepCall(path, module, form, function, bound, tuple(found))
+        tensors = [real_form(each) for each in found.values()]
+        return handle_torch_function(own_step, tensors, call, tensors)
+
+    return stand_in

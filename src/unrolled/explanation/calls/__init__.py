@@ -1,0 +1,1 @@
+"""Explanations made of all calls of a model's recurrent networks."""

@@ -1,0 +1,232 @@
+"""Explanations made of all calls of a model's recurrent networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from unrolled.decomposition.attribution.bands import kept_steps
+from unrolled.decomposition.attribution.ledger import Ledger
+from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, number_notes
+from unrolled.decomposition.attribution.triangle import Triangle
+from unrolled.errors import NonFiniteError, UsageError
+from unrolled.explanation.calls.open_calls import open_calls
+from unrolled.explanation.calls.opened_lines import OpenedCalls, OpenedLine
+from unrolled.explanation.examples import refuse_no_examples
+from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.features import FeaturesFound
+from unrolled.explanation.joint import OTHERS, joint_explanation
+from unrolled.explanation.networks.find_network import FoundNetworks
+from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
+from unrolled.explanation.numbers.step_numbers import Numbers
+from unrolled.explanation.plain_run import PlainRun
+from unrolled.explanation.readout.run_model import runner
+from unrolled.explanation.request import Request
+from unrolled.explanation.tokens.sequence_names import Words, given_words, line_titles, words_of
+from unrolled.explanation.tokens.trace_calls import trace_calls
+from unrolled.explanation.tokens.traces import Traces, read_the_same
+from unrolled.model_runs.random_generators import RandomGenerators
+
+__all__ = ["explain_calls"]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One sequence of one line, as one example reads it."""
+
+    line: int
+    row: int
+    name: str
+
+
+def explain_calls(
+    model: nn.Module, networks: FoundNetworks, asked: Request, generators: RandomGenerators, seeded: bool
+) -> list[Explanation]:
+    """Explain every example of an output by all calls of some networks."""
+    run = runner(model, asked.args, asked.kwargs)
+    plain = PlainRun.of(model, run, asked.arguments, generators, seeded)
+    refuse_no_examples(plain.output)
+    chosen, call = asked.expansion, asked.call
+    found = _mean([open_calls(plain, asked, networks, member) for member in chosen.members()])
+    titles = line_titles([line.line for line in found.lines])
+    unit = replace(asked.wanted, every=False).choose(plain.output, len(found.logit)).unit
+    unit = "probability" if found.is_sigmoid and unit in {"logit", "output"} else unit
+    if call is not None and not 0 <= call < len(titles):
+        raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
+    asked.refuse_several(len(found.logit))
+    examples = [_parts(found, titles, b) for b in range(len(found.logit))]
+    lines, readers = [line.line for line in found.lines], [line.examples for line in found.lines]
+    traces = trace_calls(model, lines, readers, networks, asked.args, asked.kwargs)
+    words = _words(found, examples, asked.tokens, traces)
+    results = []
+    for b, parts in enumerate(examples):
+        if not parts:
+            raise UsageError(
+                f"no gradient tells which sequences example {b} reads: its target changes with no state, as a masked "
+                f"score does not; explain it alone, or open one network: rnn={networks.opened[0]!r}"
+            )
+        sequences = _sequences(found, b, parts, words[b], asked)
+        if call is not None:
+            sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
+            if not sequences:
+                raise UsageError(f"example {b} does not read {titles[call]}; choose another call, or leave it out")
+        closed = [replace(each, exact=each.exact and each.closes, unit=unit) for each in sequences]
+        results.append(closed[0] if len(closed) == 1 else joint_explanation(closed, _shared_notes(sequences)))
+    return results
+
+
+def _mean(members: Sequence[OpenedCalls]) -> OpenedCalls:
+    """Average the n-grams of an expansion's members."""
+    first, count = members[0], len(members)
+    if count == 1:
+        return first
+    lines = tuple(
+        replace(
+            together[0],
+            **{
+                name: torch.stack([getattr(each, name) for each in together]).mean(dim=0)
+                for name in ("scores", "contributions", "tokens", "initial")
+            },
+            residual=torch.stack([each.residual for each in together]).amax(dim=0),
+        )
+        for together in zip(*(member.lines for member in members), strict=True)
+    )
+    names = dict.fromkeys(name for member in members for name in member.biases)
+    zero = torch.zeros_like(first.logit)
+    biases = {name: sum((m.biases.get(name, zero) for m in members), zero) / count for name in names}
+    numbers = tuple(
+        tuple(
+            Numbers.mean([each for each in of_example if each is not None]) if all(of_example) else None
+            for of_example in zip(*of_line, strict=True)
+        )
+        for of_line in zip(*(member.numbers for member in members), strict=True)
+    )
+    failures = tuple(f for m in members for f in m.failures)
+    return replace(first, lines=lines, biases=biases, failures=failures, numbers=numbers)
+
+
+def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Part]:
+    """List the sequences that one example reads, in order."""
+    parts = []
+    for place, (opened, title) in enumerate(zip(found.lines, titles, strict=True)):
+        order, rows = opened.line.first.order, (opened.examples == example).nonzero()[:, 0].tolist()
+        rows = rows if order is None else sorted(rows, key=order.tolist().__getitem__)
+        parts += [
+            _Part(place, row, title if len(rows) == 1 else f"{title}, sequence {number}")
+            for number, row in enumerate(rows)
+        ]
+    return parts
+
+
+def _words(
+    found: OpenedCalls, examples: Sequence[Sequence[_Part]], tokens: Words, traces: Sequence[Traces]
+) -> list[list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """Name the tokens of every sequence of every example, with notes on them."""
+    lines = [opened.line for opened in found.lines]
+    named = []
+    one_text = [read_the_same([(traces[part.line], part.row) for part in parts]) for parts in examples]
+    sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text)
+    for parts, given in zip(examples, sorted_words, strict=True):
+        own = []
+        for part, words in zip(parts, given, strict=True):
+            inside = lines[part.line].inside[:, part.row]
+            own.append(words_of(words, part.name, int(inside.sum()), part.row, traces[part.line]))
+        named.append(own)
+    return named
+
+
+def _sequences(
+    found: OpenedCalls,
+    b: int,
+    parts: Sequence[_Part],
+    words: Sequence[tuple[tuple[str, ...], tuple[str, ...]]],
+    asked: Request,
+) -> list[Explanation]:
+    """Explain one example by each of its sequences."""
+    chosen, failures = asked.expansion, convergence_notes(found.failures)
+    features = FeaturesFound.of(lambda: _numbers(found), asked)
+    sequences = []
+    for part, (tokens, of_tokens), (ledger, biases) in zip(
+        parts, words, _ledgers(found, b, parts, str(chosen)), strict=True
+    ):
+        line = found.lines[part.line]
+        residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
+        limited = line.longest is not None and line.longest < len(tokens)
+        explanation = Explanation(
+            tokens=tokens,
+            directions=("forward", "backward") if line.line.both else ("forward",),
+            triangle=_triangle(line, part.row),
+            ledger=ledger,
+            target=found.targets[b],
+            expansion=str(chosen),
+            exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
+            local=chosen.local,
+            leaves_out=not chosen.exact,
+            residual=residual,
+            parity=max(strand.parity for strand in line.line.strands),
+            biases=biases,
+            deterministic=found.deterministic,
+            rounding=torch.finfo(found.dtype).eps,
+            name=part.name if len(parts) > 1 else "",
+            max_order=line.longest if limited else None,
+            by_token=line.tokens[part.row][inside] if limited or line.line.coupled else None,
+        )
+        explanation = features.put(explanation, part.line, b)
+        limit = limit_note(explanation) if asked.max_order is None and not line.line.coupled else ()
+        notes = (
+            *found.notes,
+            *of_tokens,
+            *features.notes(part.line, b),
+            *limit,
+            *explanation_notes(explanation, chosen, failures),
+        )
+        sequences.append(replace(explanation, notes=notes))
+    return sequences
+
+
+def _ledgers(
+    found: OpenedCalls, b: int, parts: Sequence[_Part], expansion: str
+) -> Iterator[tuple[Ledger, dict[str, float]]]:
+    """Make the ledger of each sequence of an example, with its bias by name: what the others contribute is in it."""
+    logit, biases = float(found.logit[b]), {name: float(part[b]) for name, part in found.biases.items()}
+    sums = []
+    for part in parts:
+        line = found.lines[part.line]
+        sums.append((part, float(line.tokens[part.row].sum()), float(line.initial[part.row])))
+    bias = sum(biases.values())
+    remainder = logit - sum(ngrams for _, ngrams, _ in sums) - sum(initial for _, _, initial in sums) - bias
+    for part, ngrams, initial in sums:
+        if not math.isfinite(ngrams + initial):
+            if _starts_infinite(found.lines[part.line], part.row):
+                raise NonFiniteError(
+                    "an initial state is infinite, which no slope leads to; begin at a number as -1000"
+                )
+            raise NonFiniteError.overflow("the n-grams", found.dtype == torch.float64, expansion)
+        others = {f"{OTHERS}{other.name}": more + start for other, more, start in sums if other is not part}
+        yield Ledger(ngrams, initial, bias + sum(others.values()), remainder, logit), {**biases, **others}
+
+
+def _starts_infinite(line: OpenedLine, row: int) -> bool:
+    return any(bool(torch.isinf(strand.start[..., row, :]).any()) for strand in line.line.strands)
+
+
+def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:
+    if not found.numbers:
+        raise found.no_numbers
+    return found.numbers
+
+
+def _shared_notes(sequences: Sequence[Explanation]) -> tuple[str, ...]:
+    """Return the notes that are not of the number of one sequence."""
+    return tuple(dict.fromkeys(note for each in sequences for note in each.notes if note not in number_notes(each)))
+
+
+def _triangle(line: OpenedLine, row: int) -> Triangle:
+    """Leave out the steps that are not a sequence's."""
+    places = line.line.inside[:, row].nonzero()[:, 0]
+    scores, contributions = (kept_steps(bands[row], places) for bands in (line.scores, line.contributions))
+    return Triangle(scores, contributions)

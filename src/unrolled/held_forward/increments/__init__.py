@@ -1,0 +1,1 @@
+"""Increments: one step of any cell as a linear map of what moves."""

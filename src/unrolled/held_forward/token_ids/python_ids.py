@@ -1,0 +1,64 @@
+"""Token ids that a model turns into Python's numbers, and the tables that it reads at such numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.held_forward.operations.operation_names import Operation
+from unrolled.held_forward.operations.python_values import FROM_PYTHON, TO_NUMPY, TO_PYTHON
+from unrolled.held_forward.tensor_facts.rows import Rows
+from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
+
+__all__ = ["PythonIds"]
+
+
+class PythonIds:
+    """Remembers the ids that Python got, and the tables that were read at one of them.
+
+    Args:
+        rows: Names the tables.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._numbers: set[int] = set()
+        self._to_numpy = False  # no mode meets what torch.LongTensor makes of a list
+        self._returned: TensorNotes[bool] = TensorNotes()
+        self.tables: dict[str, None] = {}
+        """The names of these tables."""
+
+    def follow(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:
+        """Follow an operation on what carries no value."""
+        if operation.name in TO_PYTHON and not args[0].is_floating_point() and args[0].dtype != torch.bool:
+            self._numbers.update(torch.as_tensor(result, device="cpu").reshape(-1).tolist())
+            self._to_numpy = self._to_numpy or operation.name in TO_NUMPY
+        elif not self._numbers:
+            return
+        elif operation.name in FROM_PYTHON:
+            if self._holds(result):
+                self._returned[result] = True
+        elif operation.name == "getitem":
+            index = args[1][0] if isinstance(args[1], tuple) and args[1] else args[1]
+            if type(index) is int and index in self._numbers:
+                self._read(args[0])
+            else:
+                self.look_up(args[0], index)
+
+    def look_up(self, table: Tensor, ids: Any) -> None:
+        """Remember a table that is read at numbers that came back."""
+        if isinstance(ids, Tensor) and (ids in self._returned or (self._to_numpy and self._holds(ids))):
+            self._read(table)
+
+    def _holds(self, ids: Any) -> bool:
+        """Whether a tensor holds integers that Python got, and no others."""
+        if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.dtype == torch.bool or not ids.numel():
+            return False
+        return self._numbers.issuperset(ids.reshape(-1).tolist())
+
+    def _read(self, table: Tensor) -> None:
+        kind, name, _ = self._rows.origin(table)
+        if kind == "bias" and table.dim() == 2:
+            self.tables[name] = None

@@ -1,0 +1,1 @@
+"""How faithful attributions are: measures, their scores over networks and texts, and tables."""

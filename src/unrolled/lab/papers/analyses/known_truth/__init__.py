@@ -1,0 +1,1 @@
+"""Tasks and networks whose deciding words are known."""

@@ -1,0 +1,1 @@
+"""Sentences and words that experiments need, written or selected for them, and properties of texts."""
