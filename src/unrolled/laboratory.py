@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from unrolled.errors import FileError, UsageError
 from unrolled.extras import require_extra
-from unrolled.registry import names_in_source
+from unrolled.named_sources import check_run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,22 +21,13 @@ if TYPE_CHECKING:
     from unrolled.explanation.explanations import Explanations
 
 __all__ = [
-    "HUB_PREFIX",
     "TrainedRun",
-    "check_named",
-    "check_no_folder",
-    "check_run",
-    "check_source",
     "estimators",
     "files_of_run",
-    "is_hub_dataset",
     "load",
     "open_run",
     "read_texts",
 ]
-
-HUB_PREFIX = "hf:"
-"""Marks a dataset of Hugging Face's library among names of datasets and files."""
 
 
 class TrainedRun(Protocol):
@@ -116,53 +105,11 @@ def load(path: str | os.PathLike[str]) -> TrainedRun:
     return run
 
 
-def check_run(path: Path) -> None:
-    """Say that a run folder does not exist before torch is loaded; FileError."""
-    if not path.exists():
-        raise FileError(f"no run folder {path}; give a folder that `unrolled train` wrote")
-
-
 def files_of_run(path: Path) -> Iterator[Path]:
     """Yield the files that a run consists of, which no other command may write."""
     require_extra("lab", "a run folder")
     found: Iterator[Path] = importlib.import_module("unrolled.lab.training.run_names").files_of_run(path)
     return found
-
-
-def is_hub_dataset(name: str) -> bool:
-    """Tell whether a name is ``hf:NAME`` or ``hf:FOLDER``, a dataset of Hugging Face's library."""
-    return name.startswith(HUB_PREFIX)
-
-
-def check_named(name: str) -> None:
-    """Refuse an empty name, as of a variable of a shell that is not set; it would be the current folder."""
-    if not name:
-        raise UsageError("the name of a file is empty; give a file, a dataset, hf:NAME or hf:FOLDER")
-
-
-def check_no_folder(path: Path) -> None:
-    """Refuse a folder where a file of texts is expected."""
-    if path.is_dir():
-        raise FileError(
-            f"{path} is a folder; give a file, hf:{path} for a dataset that save_to_disk wrote, or the table that "
-            f"`unrolled data table {shlex.quote(str(path))} --out texts.csv` makes of texts in files of their own"
-        )
-
-
-def check_source(name: str) -> None:
-    """Say that a file of texts cannot be read before torch is loaded; a dataset of the library is looked up later."""
-    check_named(name)
-    path = Path(name)
-    if is_hub_dataset(name):
-        require_extra("hf", name)
-        return
-    check_no_folder(path)
-    if not path.exists() and name.partition("(")[0] in names_in_source("unrolled.lab.data.datasets"):
-        raise UsageError(f"{name} is a dataset to train on; expected a file, hf:NAME or hf:FOLDER")
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise FileError(f"{name}: cannot be read: {error.strerror or error}") from None
 
 
 def open_run(path: Path, at: int | None) -> Callable[[str], Any]:

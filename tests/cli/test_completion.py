@@ -16,7 +16,7 @@ from unrolled.cli.completed_values import cell_names, encoder_names, expansion_n
 from unrolled.expansions import EXPANSIONS
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.load import dataset_names
-from unrolled.lab.models.factory import ENCODER_NAMES
+from unrolled.lab.models.encoder_names import ENCODER_NAMES
 from unrolled.lab.papers import EXPERIMENTS
 from unrolled.lab.tasks import TASKS
 from unrolled.registry import names_in_source

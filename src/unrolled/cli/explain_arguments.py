@@ -9,7 +9,7 @@ from pathlib import Path
 from unrolled.cli.output_file import check_new
 from unrolled.errors import UsageError
 from unrolled.extras import require_extra
-from unrolled.laboratory import check_source
+from unrolled.named_sources import check_source
 
 __all__ = ["check_files", "check_written", "refuse_without_files", "split_words"]
 

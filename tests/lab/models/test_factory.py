@@ -8,8 +8,8 @@ from unrolled.cells import CELLS
 from unrolled.cells.recurrent import Recurrent
 from unrolled.composition import ENCODERS
 from unrolled.errors import UsageError
+from unrolled.lab.models.encoder_names import ENCODER_NAMES
 from unrolled.lab.models.factory import (
-    ENCODER_NAMES,
     feature_count,
     make_classifier,
     make_embedding,

@@ -9,7 +9,8 @@ from torch.nn.utils.rnn import PackedSequence
 from toy_encoders import PUBLISHED
 from unrolled.cells import CELLS
 from unrolled.errors import ShapeError, UsageError
-from unrolled.lab.models.factory import ENCODER_NAMES, make_encoder
+from unrolled.lab.models.encoder_names import ENCODER_NAMES
+from unrolled.lab.models.factory import make_encoder
 from unrolled.lab.models.run_encoder import checked_lengths, reads_ahead, run_encoder
 from unrolled.lab.models.settings import EncoderSettings
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unrolled.errors import UsageError
-from unrolled.lab.models.factory import ENCODER_NAMES
+from unrolled.lab.models.encoder_names import ENCODER_NAMES
 from unrolled.lab.models.softmax import AdaptiveSoftmax, FullSoftmax, TiedSoftmax
 from unrolled.lab.training.language_modelling import LanguageModelSettings, make_language_model
 

@@ -249,7 +249,7 @@ def fetch_dataset(
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     from unrolled.lab.data.hub import fetch_hub_dataset
-    from unrolled.laboratory import is_hub_dataset
+    from unrolled.named_sources import is_hub_dataset
 
     if is_hub_dataset(name):
         sizes = fetch_hub_dataset(name)

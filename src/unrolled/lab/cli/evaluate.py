@@ -21,7 +21,8 @@ from unrolled.lab.cli.options import MultiValueCommand, RunDataFolder, offer, pr
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
 from unrolled.lab.cli.printed_metrics import format_metrics
-from unrolled.laboratory import check_run, check_source, files_of_run, is_hub_dataset
+from unrolled.lab.training.run_names import files_of_run
+from unrolled.named_sources import check_run, check_source, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 from unrolled.cli.texts_of_users import check_encoded, write_text
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
-from unrolled.laboratory import check_run
+from unrolled.named_sources import check_run
 from unrolled.report.formatting import harmless
 
 __all__ = ["generate"]

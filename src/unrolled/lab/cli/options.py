@@ -15,7 +15,7 @@ import typer.core
 
 from unrolled.cli.completed_values import run_folders
 from unrolled.errors import FileError, UsageError
-from unrolled.laboratory import check_named, check_no_folder, is_hub_dataset
+from unrolled.named_sources import check_named, check_no_folder, is_hub_dataset
 from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from unrolled.lab.cli.prediction_file import (
     write_rows,
 )
 from unrolled.lab.data.reading import line_list
-from unrolled.laboratory import check_run, check_source, files_of_run
+from unrolled.lab.training.run_names import files_of_run
+from unrolled.named_sources import check_run, check_source
 from unrolled.report.formatting import counted, harmless, visible
 
 if TYPE_CHECKING:

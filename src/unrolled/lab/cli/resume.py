@@ -11,7 +11,7 @@ import typer
 
 from unrolled.lab.cli.options import RunDataFolder, print_notes, run_argument
 from unrolled.lab.cli.printed_metrics import print_run
-from unrolled.laboratory import check_run
+from unrolled.named_sources import check_run
 from unrolled.report.formatting import visible
 
 __all__ = ["resume"]

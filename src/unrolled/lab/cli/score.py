@@ -12,7 +12,7 @@ from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import UsageError
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
-from unrolled.laboratory import check_run
+from unrolled.named_sources import check_run
 from unrolled.report.formatting import harmless, visible
 
 if TYPE_CHECKING:

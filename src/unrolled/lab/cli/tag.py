@@ -11,7 +11,7 @@ from unrolled.cli.texts_of_users import write_text
 from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.sentences import given_sentences
-from unrolled.laboratory import check_run
+from unrolled.named_sources import check_run
 from unrolled.report.formatting import counted, harmless
 
 __all__ = ["tag"]

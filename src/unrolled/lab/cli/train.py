@@ -28,7 +28,7 @@ from unrolled.lab.cli.options import (
     with_parameters,
 )
 from unrolled.lab.cli.settings_file import SettingsFile, read_settings
-from unrolled.laboratory import is_hub_dataset
+from unrolled.named_sources import is_hub_dataset
 from unrolled.registry import names_in_source, texts_in_source
 
 if TYPE_CHECKING:

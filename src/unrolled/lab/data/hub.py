@@ -20,7 +20,7 @@ from unrolled.lab.data.formats import ReadSplit
 from unrolled.lab.data.formats.base import Files
 from unrolled.lab.data.formats.labelled_text import JsonLines
 from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading
-from unrolled.laboratory import HUB_PREFIX
+from unrolled.named_sources import HUB_PREFIX
 
 __all__ = [
     "fetch_hub_dataset",

@@ -18,7 +18,7 @@ from unrolled.lab.data.formats import read_files
 from unrolled.lab.data.hub import is_hub_object, read_hub_dataset
 from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import find_file
-from unrolled.laboratory import check_no_folder, is_hub_dataset
+from unrolled.named_sources import check_no_folder, is_hub_dataset
 
 __all__ = ["configured_dataset", "dataset_files", "dataset_names", "is_dataset", "load_dataset"]
 

@@ -28,7 +28,7 @@ from unrolled.lab.data.text_files import (
     without_compression,
     without_escapes,
 )
-from unrolled.laboratory import is_hub_dataset
+from unrolled.named_sources import is_hub_dataset
 from unrolled.report.formatting import clip
 
 __all__ = ["read_texts"]

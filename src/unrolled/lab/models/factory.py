@@ -15,15 +15,14 @@ from unrolled.composition.base import BidirectionalEncoder, Encoder
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.models.classifier import Classifier
+from unrolled.lab.models.encoder_names import TORCH_NETWORKS
 from unrolled.lab.models.identity_start import start_at_identity
 from unrolled.lab.models.orthogonal_start import start_orthogonal
-from unrolled.lab.models.pooling import AttentionPooling, EndStates, LastState, MaxPooling, MeanPooling
+from unrolled.lab.models.pooling import POOLINGS
 from unrolled.lab.models.quick_optimisers import without_compiler
 from unrolled.lab.models.settings import EncoderSettings, PooledSettings
 
 __all__ = [
-    "ENCODER_NAMES",
-    "POOLINGS",
     "EncoderSettings",
     "PooledSettings",
     "feature_count",
@@ -36,19 +35,7 @@ __all__ = [
     "pooled_feature_count",
 ]
 
-_TORCH: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 _NONLINEARITIES = ("tanh", "relu")
-# A name that is both a cell and an encoder means the cell: it is the same model, can be stacked and has a state.
-ENCODER_NAMES = tuple(sorted({*_TORCH, *CELLS.names(), *ENCODERS.names()}))
-"""The names of all encoders."""
-POOLINGS: dict[str, Callable[[int, int], nn.Module]] = {
-    "last": lambda directions, _: LastState(directions),
-    "ends": lambda *_: EndStates(),
-    "mean": lambda *_: MeanPooling(),
-    "max": lambda *_: MaxPooling(),
-    "attention": lambda _, features: AttentionPooling(features),
-}
-"""How to build a pooling, by name, from the number of directions and of features."""
 _OPTIMISERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": without_compiler(torch.optim.Adam),
     "adamw": without_compiler(torch.optim.AdamW),
@@ -92,7 +79,7 @@ def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
 
 
 def _make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
-    if settings.encoder in _TORCH:
+    if settings.encoder in TORCH_NETWORKS:
         return _torch_network(settings, input_size)
     if settings.encoder in CELLS.members:
         return _network_of_cells(settings, input_size)
@@ -111,7 +98,7 @@ def _torch_network(settings: EncoderSettings, input_size: int) -> nn.Module:
     options["bias"] = bool(options["bias"])  # torch refuses 1 and 0
     if options.get("nonlinearity", "tanh") not in _NONLINEARITIES:
         raise UnknownNameError("nonlinearity", str(options["nonlinearity"]), _NONLINEARITIES)
-    return _TORCH[name](
+    return TORCH_NETWORKS[name](
         input_size,
         settings.hidden,
         num_layers=settings.layers,

@@ -6,12 +6,14 @@ sequence is padded. The result, shape (batch, features), does not depend on padd
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError
 
-__all__ = ["AttentionPooling", "EndStates", "LastState", "MaxPooling", "MeanPooling"]
+__all__ = ["POOLINGS", "AttentionPooling", "EndStates", "LastState", "MaxPooling", "MeanPooling"]
 
 
 def _is_padding(states: Tensor, lengths: Tensor) -> Tensor:
@@ -102,3 +104,13 @@ class AttentionPooling(nn.Module):
         if lengths is not None:
             scores = scores.masked_fill(_is_padding(states, lengths), -torch.inf)
         return (scores.softmax(dim=1) * states).sum(dim=1)
+
+
+POOLINGS: dict[str, Callable[[int, int], nn.Module]] = {
+    "last": lambda directions, _: LastState(directions),
+    "ends": lambda *_: EndStates(),
+    "mean": lambda *_: MeanPooling(),
+    "max": lambda *_: MaxPooling(),
+    "attention": lambda _, features: AttentionPooling(features),
+}
+"""How to build a pooling, by name, from the number of directions and of features."""

@@ -39,7 +39,7 @@ class EncoderSettings(Settings):
     @field_validator("encoder")
     @classmethod
     def _known(cls, name: str) -> str:
-        from unrolled.lab.models.factory import ENCODER_NAMES
+        from unrolled.lab.models.encoder_names import ENCODER_NAMES
 
         if name not in ENCODER_NAMES:
             raise UnknownNameError("encoder", name, ENCODER_NAMES)
@@ -57,7 +57,7 @@ class PooledSettings(EncoderSettings):
     @field_validator("pooling")
     @classmethod
     def _pooling(cls, name: str) -> str:
-        from unrolled.lab.models.factory import POOLINGS
+        from unrolled.lab.models.pooling import POOLINGS
 
         if name not in POOLINGS:
             raise UnknownNameError("pooling", name, POOLINGS)

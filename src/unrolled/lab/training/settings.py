@@ -19,7 +19,7 @@ from unrolled.lab.data.max_length import limit_length
 from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.text_files import without_compression
 from unrolled.lab.settings import Settings
-from unrolled.laboratory import HUB_PREFIX, is_hub_dataset
+from unrolled.named_sources import HUB_PREFIX, is_hub_dataset
 
 __all__ = ["DataSettings", "TrainingSettings"]
 

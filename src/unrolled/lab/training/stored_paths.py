@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unrolled.laboratory import HUB_PREFIX
+from unrolled.named_sources import HUB_PREFIX
 
 __all__ = ["abbreviate", "expand"]
 
