@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations
 
 import pytest
 import torch
@@ -138,51 +137,6 @@ def test_three_derivatives_are_those_of_reverse_mode(name):
     assert min(map(abs, true[1:])) > 1e-3  # the control: no derivative is zero
 
 
-def by_permutations(a):
-    """The determinant by its definition."""
-    size = range(len(a))
-    total = 0.0
-    for order in permutations(size):
-        sign = (-1.0) ** sum(order[i] > order[j] for i in size for j in range(i + 1, len(order)))
-        product = sign
-        for i in size:
-            product = product * a[i, order[i]]
-        total = total + product
-    return total
-
-
-@pytest.mark.parametrize("zeros", range(5))
-@pytest.mark.parametrize("product", ["prod", "prod of all", "prod of an axis", "cumprod"])
-def test_a_product_has_its_derivatives_where_factors_are_zero(product, zeros):
-    """As the product of numbers one by one has them; torch's second or third one is not that."""
-    functions = {
-        "prod": lambda z: z.prod(),
-        "prod of all": lambda z: torch.prod(z[None], 1, True)[0, 0],
-        "prod of an axis": lambda z: torch.prod(torch.stack((z, z)), dim=-1)[1],
-        "cumprod": lambda z: torch.cumprod(z[:, None], 0)[-1, 0],
-    }
-    start, change = draw(4, seed=9).index_fill(0, torch.arange(zeros), 0.0), draw(4, seed=10)
-
-    def derivative(function, order):
-        if order == 0:
-            return lambda alpha: function(start + alpha * change)
-        return lambda alpha: torch.func.jvp(derivative(function, order - 1), (alpha,), (torch.ones_like(alpha),))[1]
-
-    zero = torch.zeros((), dtype=torch.float64)
-    true, found, plain = (
-        [derivative(function, order)(zero).item() for order in range(5)]
-        for function in (
-            lambda z: z[0] * z[1] * z[2] * z[3],
-            with_written_operations(functions[product]),
-            functions[product],
-        )
-    )
-    assert found == pytest.approx(true, abs=1e-12)
-    assert abs(true[4]) > 1e-3
-    if zeros >= 3:
-        assert plain != pytest.approx(true)
-
-
 def test_products_of_other_forms_are_those_of_torch():
     z = draw(2, 3, 4, seed=11).float()
     for function in (
@@ -201,24 +155,6 @@ def test_products_of_other_forms_are_those_of_torch():
         lambda z: z[:0].cumprod(1),
     ):
         torch.testing.assert_close(with_written_operations(function)(z), function(z))
-
-
-@pytest.mark.parametrize("values", [(1.0, 2.0, 3.0, 0.0), (1.0, 0.0, 0.0, 2.0), (0.0, 0.0, 0.0, 0.0)])
-def test_a_determinant_that_is_zero_has_its_derivatives(values):
-    """Of a matrix that has no inverse too, where torch's own first derivative is zero."""
-    start, change = torch.diag(torch.tensor(values, dtype=torch.float64)), draw(D, D, seed=8)
-
-    def derivative(function, order):
-        if order == 0:
-            return lambda alpha: function(start + alpha * change)
-        return lambda alpha: torch.func.jvp(derivative(function, order - 1), (alpha,), (torch.ones_like(alpha),))[1]
-
-    zero, written = torch.zeros((), dtype=torch.float64), with_written_operations(torch.linalg.det)
-    true = [derivative(by_permutations, order)(zero).item() for order in range(5)]
-    assert [derivative(written, order)(zero).item() for order in range(5)] == pytest.approx(true, abs=1e-12)
-    assert any(abs(each) > 0.1 for each in true)
-    if values == (1.0, 2.0, 3.0, 0.0):
-        assert derivative(torch.linalg.det, 1)(zero).item() != pytest.approx(true[1])
 
 
 @pytest.mark.parametrize("groups", [1, 2])

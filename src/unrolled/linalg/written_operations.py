@@ -5,9 +5,6 @@ result, mean and scale or factors of the matrix, and these have no derivative of
 twice leaves out how they change. The first derivative of ``det`` is wrong at singular matrices, that of
 ``cholesky_inverse`` everywhere, and the second and third of products where factors are zero. ``glu`` has no second
 derivative, and neither attention nor ``cdist`` has a first one.
-
-Source:
-    Bird (2011), A simple division-free algorithm for computing determinants, Information Processing Letters 111.
 """
 
 from __future__ import annotations
@@ -21,20 +18,14 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["WrittenOperations", "with_written_operations"]
+from unrolled.linalg.determinants import det, logdet, slogdet
 
-_SMALL = 8
-"""Up to so many rows a determinant is computed without divisions, and so has its derivatives where it is zero too."""
+__all__ = ["WrittenOperations", "with_written_operations"]
 
 
 class _SolveEx(NamedTuple):
     result: Tensor
     info: Tensor
-
-
-class _Slogdet(NamedTuple):
-    sign: Tensor
-    logabsdet: Tensor
 
 
 class WrittenOperations(TorchFunctionMode):
@@ -141,34 +132,6 @@ def _cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
     return inverse @ inverse.mH if upper else inverse.mH @ inverse
 
 
-def _determinant_factors(a: Tensor) -> Tensor:
-    """Return numbers whose product is the determinant, on the last axis."""
-    if a.shape[-1] > _SMALL:
-        permutation, _, upper = torch.linalg.lu(a)
-        sign = torch.linalg.det(permutation)
-        return torch.cat((sign[..., None], upper.diagonal(dim1=-2, dim2=-1)), -1)
-    found = a
-    for _ in range(a.shape[-1] - 1):  # Bird's algorithm
-        diagonal = found.diagonal(dim1=-2, dim2=-1)
-        below = diagonal.sum(-1, keepdim=True) - diagonal.cumsum(-1)
-        found = (torch.diag_embed(below) - found.triu(1)) @ a
-    return found[..., 0, :1]
-
-
-def _det(a: Tensor) -> Tensor:
-    return _prod(_determinant_factors(a), -1)
-
-
-def _slogdet(a: Tensor) -> _Slogdet:
-    factors = _determinant_factors(a)
-    return _Slogdet(factors.sgn().prod(-1), factors.abs().log().sum(-1))
-
-
-def _logdet(a: Tensor) -> Tensor:
-    sign, logarithm = _slogdet(a)
-    return logarithm if a.is_complex() else torch.where(sign < 0, torch.nan, logarithm)
-
-
 def _prod(z: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     if dim is None:
         z, dim = z.reshape(-1), 0
@@ -242,9 +205,9 @@ _WRITTEN: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.linalg.tensorsolve: _tensorsolve,
     torch.cholesky_inverse: _cholesky_inverse,
     Tensor.cholesky_inverse: _cholesky_inverse,
-    **dict.fromkeys((torch.det, torch.linalg.det, Tensor.det), _det),
-    **dict.fromkeys((torch.slogdet, torch.linalg.slogdet, Tensor.slogdet), _slogdet),
-    **dict.fromkeys((torch.logdet, Tensor.logdet), _logdet),
+    **dict.fromkeys((torch.det, torch.linalg.det, Tensor.det), det),
+    **dict.fromkeys((torch.slogdet, torch.linalg.slogdet, Tensor.slogdet), slogdet),
+    **dict.fromkeys((torch.logdet, Tensor.logdet), logdet),
     **dict.fromkeys((torch.prod, Tensor.prod), _prod),
     **dict.fromkeys((torch.cumprod, Tensor.cumprod), _cumprod),
     F.glu: _glu,
