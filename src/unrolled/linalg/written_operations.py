@@ -174,15 +174,16 @@ def _attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     if enable_gqa:
-        groups = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+        key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], -3) for each in (key, value))
     scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if attn_mask is not None:
         is_choice = attn_mask.dtype == torch.bool
         scores = scores.masked_fill(~attn_mask, -torch.inf) if is_choice else scores + attn_mask
-    return F.dropout(scores.softmax(-1), dropout_p) @ value
+    attends_to_none = (scores == -torch.inf).all(-1, keepdim=True)
+    weights = scores.masked_fill(attends_to_none, 0.0).softmax(-1).masked_fill(attends_to_none, 0.0)
+    return F.dropout(weights, dropout_p) @ value
 
 
 def _many_heads(*given: Any, need_weights: bool = True, **named: Any) -> tuple[Tensor, Tensor | None]:
