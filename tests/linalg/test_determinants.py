@@ -45,7 +45,7 @@ def by_permutations(a):
 
 
 @pytest.mark.parametrize("zeros", range(5))
-@pytest.mark.parametrize("product", ["prod", "prod of all", "prod of an axis", "cumprod"])
+@pytest.mark.parametrize("product", ["prod", "prod of all", "prod of an axis", "cumprod", "cumprod in place"])
 def test_a_product_has_its_derivatives_where_factors_are_zero(product, zeros):
     """As the product of numbers one by one has them; torch's second or third one is not that."""
     functions = {
@@ -53,6 +53,7 @@ def test_a_product_has_its_derivatives_where_factors_are_zero(product, zeros):
         "prod of all": lambda z: torch.prod(z[None], 1, True)[0, 0],
         "prod of an axis": lambda z: torch.prod(torch.stack((z, z)), dim=-1)[1],
         "cumprod": lambda z: torch.cumprod(z[:, None], 0)[-1, 0],
+        "cumprod in place": lambda z: z.clone().cumprod_(0)[-1],
     }
     start, change = draw(4, seed=9).index_fill(0, torch.arange(zeros), 0.0), draw(4, seed=10)
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import nn, special
 
 import unrolled
 from unrolled.errors import UnsupportedOperationError
@@ -153,6 +153,9 @@ def test_products_of_other_forms_are_those_of_torch():
         lambda z: torch.prod((9 * z).int(), 0, keepdim=True),
         lambda z: (z > 0).prod(),
         lambda z: z[:0].cumprod(1),
+        lambda z: z[0, 0, 0].prod(0, keepdim=True),
+        lambda z: z[0, 0, 0].cumprod(-1),
+        lambda z: torch.linalg.tensorsolve(input=z[:, :2].view(2, 2, 4), other=z[0, :2, :2]),
     ):
         torch.testing.assert_close(with_written_operations(function)(z), function(z))
 
@@ -238,15 +241,76 @@ def test_a_step_with_a_gate_and_attention_has_a_taylor_sum():
     assert abs(found.ledger.remainder) < 0.01 * abs(found.ledger.logit)
 
 
-def test_a_step_whose_derivative_torch_takes_for_zero_is_refused():
+@pytest.mark.parametrize("expansion", ["zero", "operating"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_step_whose_derivative_torch_takes_for_zero_is_refused(in_place, expansion):
     """Forward mode gives products by scatter_reduce no derivative; the account takes others."""
 
     def products(z):
-        return torch.ones(D, dtype=z.dtype).scatter_reduce(0, torch.tensor([0, 0, 1, 1]), z, reduce="prod")
+        ones = torch.ones(D, dtype=z.dtype)
+        reduced = ones.scatter_reduce_ if in_place else ones.scatter_reduce
+        return reduced(0, torch.tensor([0, 0, 1, 1]), z, reduce="prod")
 
     wrong = torch.func.jvp(products, (GAIN,), (BIAS,))[1]
     assert not wrong.any()
     with pytest.raises(UnsupportedOperationError, match="scatter_reduce by 'prod'"):
-        unrolled.explain(OfOperation(products), torch.tensor([[3, 1]]), target=1, expansion="zero")
+        unrolled.explain(OfOperation(products), torch.tensor([[3, 1]]), target=1, expansion=expansion)
+
+
+def test_sums_by_scatter_reduce_are_not_refused():
     sums = OfOperation(lambda z: torch.zeros(D, dtype=z.dtype).scatter_reduce(0, torch.tensor([0, 0, 1, 1]), z, "sum"))
     assert abs(unrolled.explain(sums, torch.tensor([[3, 1]]), target=1, expansion="path").ledger.remainder) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("bessel_j0", special.bessel_j0), ("hermite_polynomial_h", lambda z: special.hermite_polynomial_h(z, 3))],
+)
+def test_a_function_of_which_torch_has_no_derivative_is_refused(name, function):
+    assert not torch.func.jvp(function, (GAIN,), (BIAS,))[1].any()
+    with pytest.raises(UnsupportedOperationError, match=f"derivative of {name} for zero"):
+        unrolled.explain(OfOperation(function), torch.tensor([[3, 1]]), target=1, expansion="operating")
+
+
+def test_every_special_function_that_changes_has_a_derivative_or_is_refused():
+    z, counts = torch.tensor([0.3, 0.6, 0.7]).double(), torch.tensor([2.0, 3.0, 4.0]).double()
+    names = [name for name in special.__all__ if name not in ("round", "expit", "softmax", "log_softmax", "logsumexp")]
+    tried = 0
+    for name in names:
+        function, given = getattr(special, name), ()
+        for given in ((), (counts,), (2,)):
+            try:
+                changes = bool((function(z, *given) - function(z + 0.01, *given)).abs().max() > 1e-6)
+                break
+            except (TypeError, RuntimeError):
+                continue
+        else:
+            continue
+        tried += changes
+        try:
+            written = with_written_operations(lambda x, f=function, others=given: f(x, *others))
+            slope = torch.func.jvp(written, (z,), (torch.ones_like(z),))[1]
+        except NotImplementedError:
+            continue
+        assert bool(slope.any()) == changes, name
+    assert tried > 40
+
+
+def test_operations_that_write_into_a_tensor_are_left_to_torch():
+    """It computes them, and refuses to differentiate them in its own words."""
+    kept = torch.empty(3, dtype=torch.float64)
+
+    def written_out(z):
+        return torch.prod(z, 1, out=kept.clone())
+
+    z = draw(3, 4, seed=20)
+    torch.testing.assert_close(with_written_operations(written_out)(z), z.prod(1))
+    with pytest.raises(RuntimeError, match="out="):
+        torch.func.jvp(with_written_operations(written_out), (z,), (z,))
+
+
+def test_a_singular_system_keeps_the_word_of_solve_ex_that_it_is_one():
+    singular = torch.stack((torch.diag(torch.tensor([1.0, 0.0, 2.0])), torch.eye(3)))
+    assert with_written_operations(torch.linalg.solve_ex)(singular, torch.ones(2, 3)).info.tolist() == [2, 0]
+    with pytest.raises(RuntimeError, match="inversion"):
+        with_written_operations(lambda a: torch.linalg.solve_ex(a, torch.ones(2, 3), check_errors=True))(singular)

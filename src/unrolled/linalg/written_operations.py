@@ -4,18 +4,20 @@ The derivatives of ``layer_norm``, ``batch_norm``, ``solve`` and ``det`` read wh
 result, mean and scale or factors of the matrix, and these have no derivative of their own. Forward mode that is taken
 twice leaves out how they change. The first derivative of ``det`` is wrong at singular matrices, that of
 ``cholesky_inverse`` everywhere, and the second and third of products where factors are zero. ``glu`` has no second
-derivative, and neither attention nor ``cdist`` has a first one.
+derivative, and neither attention nor ``cdist`` has a first one. That of products by ``scatter_reduce``, of Bessel
+functions and of orthogonal polynomials is zero: they are refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, special
 from torch.overrides import TorchFunctionMode
 
 from unrolled.linalg.determinants import det, logdet, slogdet
@@ -36,7 +38,7 @@ class WrittenOperations(TorchFunctionMode):
     ) -> Any:
         """Run an operation."""
         options = dict(kwargs or {})
-        if func not in _WRITTEN:
+        if func not in _WRITTEN or "out" in options:  # torch itself refuses to differentiate what is written to out
             return func(*args, **options)
         return _WRITTEN[func](*args, *(options.pop(name) for name in _OPERANDS if name in options), **options)
 
@@ -107,14 +109,18 @@ def _standardised(z: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
 
 
 def _solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
-    inverse = torch.linalg.inv(a)
-    if b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1]):  # vectors, as torch takes them
+    return _solved(torch.linalg.inv(a), b, left)
+
+
+def _solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> _SolveEx:
+    inverse, info = torch.linalg.inv_ex(a, check_errors=check_errors)
+    return _SolveEx(_solved(inverse, b, left), info)
+
+
+def _solved(inverse: Tensor, b: Tensor, left: bool) -> Tensor:
+    if b.dim() == 1 or b.shape == inverse.shape[:-1]:  # vectors, as torch takes them
         return (inverse @ b[..., None])[..., 0]
     return inverse @ b if left else b @ inverse
-
-
-def _solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> _SolveEx:  # noqa: ARG001
-    return _SolveEx(_solve(a, b, left=left), torch.zeros(a.shape[:-2], dtype=torch.int32, device=a.device))
 
 
 def _tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tensor:
@@ -147,9 +153,13 @@ def _cumprod(z: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor
     return torch.stack([*accumulate(z.to(dtype or z.dtype).unbind(dim), torch.mul)], dim)
 
 
+def _cumprod_in_place(z: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    return z.copy_(_cumprod(z, dim, dtype=dtype))
+
+
 def _has_derivative(z: Tensor) -> bool:
-    """Tell whether these are numbers that have one; products of whole numbers are of another type than they."""
-    return z.numel() > 0 and (z.is_floating_point() or z.is_complex())
+    """Tell whether these are factors that have one; products of whole numbers are of another type than they."""
+    return z.dim() > 0 and z.numel() > 0 and (z.is_floating_point() or z.is_complex())
 
 
 def _glu(z: Tensor, dim: int = -1) -> Tensor:
@@ -157,10 +167,24 @@ def _glu(z: Tensor, dim: int = -1) -> Tensor:
     return first * gate.sigmoid()
 
 
-def _scatter_reduce(*given: Any, **named: Any) -> Tensor:
-    if "prod" in (named.get("reduce"), *given[4:5]):
-        raise NotImplementedError("torch's forward mode takes the derivative of scatter_reduce by 'prod' for zero")
-    return torch.scatter_reduce(*given, **named)
+def _without_products(scatter_reduce: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def run(*given: Any, **named: Any) -> Tensor:
+        if "prod" in (named.get("reduce"), *given[4:5]):
+            raise _taken_for_zero("scatter_reduce by 'prod'")
+        return scatter_reduce(*given, **named)
+
+    return run
+
+
+def _refused(name: str) -> Callable[..., NoReturn]:
+    def run(*_: object, **__: object) -> NoReturn:
+        raise _taken_for_zero(name)
+
+    return run
+
+
+def _taken_for_zero(name: str) -> NotImplementedError:
+    return NotImplementedError(f"torch's forward mode takes the derivative of {name} for zero")
 
 
 def _attention(
@@ -211,11 +235,13 @@ _WRITTEN: dict[Callable[..., Any], Callable[..., Any]] = {
     **dict.fromkeys((torch.logdet, Tensor.logdet), logdet),
     **dict.fromkeys((torch.prod, Tensor.prod), _prod),
     **dict.fromkeys((torch.cumprod, Tensor.cumprod), _cumprod),
+    Tensor.cumprod_: _cumprod_in_place,
     F.glu: _glu,
     F.scaled_dot_product_attention: _attention,
     F.multi_head_attention_forward: _many_heads,
     torch.cdist: _cdist,
-    **dict.fromkeys((torch.scatter_reduce, Tensor.scatter_reduce), _scatter_reduce),
+    **{each: _without_products(each) for each in (torch.scatter_reduce, Tensor.scatter_reduce, Tensor.scatter_reduce_)},
+    **{each: _refused(name) for name, each in vars(special).items() if re.match(r"airy|.*(bessel|polynomial)_", name)},
 }
-_OPERANDS = ("input", "A", "B", "x1", "x2")
+_OPERANDS = ("input", "A", "B", "x1", "x2", "other")
 """The names of the first arguments of these operations, in their order."""
