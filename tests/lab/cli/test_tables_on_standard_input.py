@@ -50,3 +50,14 @@ def test_a_first_line_that_is_a_text_is_none_of_names(unrolled, monkeypatch, fir
     piped = unrolled("predict", "runs/reviews")
     assert [line.partition(",")[0] for line in piped.out.splitlines()] == ["line", "1", "2"]
     assert "table" not in piped.err
+
+
+def test_the_column_of_a_table_that_cannot_be_told_is_to_be_named_of_a_file(unrolled, tmp_path, monkeypatch):
+    """Standard input takes no --text-column, which would be the advice about a file."""
+    (tmp_path / "a.csv").write_text(content := "comment,sentiment\nfine,good\n")
+    for given, advice in (("a.csv", "; name it with"), ("-", "; give the path of a file, and name it with")):
+        monkeypatch.setattr("sys.stdin", io.StringIO(content))
+        refused = unrolled("predict", "runs/reviews", given)
+        assert (refused.status, refused.out) == (65, "")
+        assert f"{advice} --text-column" in refused.err
+    assert unrolled("predict", "runs/reviews", "a.csv", "--text-column", "comment").status == 0

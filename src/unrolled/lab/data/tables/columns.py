@@ -17,6 +17,7 @@ from unrolled.lab.data.corpus import Corpus, Regression, Relations
 from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.tables.names import LABELS, TEXTS, USUAL_LABELS, USUAL_TEXTS
 from unrolled.lab.data.tables.values import is_date, is_number, mean_words, share
+from unrolled.lab.data.text_files import STANDARD_INPUT
 
 __all__ = ["Columns", "choose_columns", "choose_text"]
 
@@ -95,7 +96,9 @@ def choose_text(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
     if chosen is None:
         chosen = _find_text(profiles, None, Corpus)
     if chosen is None:
-        raise _cannot_tell(path, "texts", profiles, "name it with --text-column")
+        of_file = "name it with --text-column"
+        hint = f"give the path of a file, and {of_file}" if path == STANDARD_INPUT else of_file
+        raise _cannot_tell(path, "texts", profiles, hint)
     return chosen
 
 
