@@ -9,6 +9,7 @@ from torch import nn
 
 import unrolled
 from unrolled.linalg.quadrature import taylor_sum
+from unrolled.linalg.written_operations import with_written_operations
 
 D = 4
 
@@ -64,7 +65,7 @@ def test_the_second_derivative_is_that_of_reverse_mode(name):
         return torch.tanh(OPERATIONS[name](s @ MATRIX + SHIFT))
 
     def along(alpha):
-        return {"image": torch.func.jvp(step, (alpha * state,), (direction,))[1]}
+        return {"image": torch.func.jvp(with_written_operations(step), (alpha * state,), (direction,))[1]}
 
     found = [(taylor_sum(order)(along)["image"] @ weights).item() for order in (1, 2)]
     a, b = (torch.zeros((), dtype=torch.float64, requires_grad=True) for _ in range(2))

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from unrolled.linalg.determinants import det, logdet, slogdet
 
-__all__ = ["WrittenOperations", "with_written_operations"]
+__all__ = ["with_written_operations"]
 
 
 class _SolveEx(NamedTuple):
@@ -30,7 +30,7 @@ class _SolveEx(NamedTuple):
     info: Tensor
 
 
-class WrittenOperations(TorchFunctionMode):
+class _WrittenOperations(TorchFunctionMode):
     """Computes norms by sums, solutions of linear systems by inverses, determinants by products and sums."""
 
     def __torch_function__(
@@ -47,7 +47,7 @@ def with_written_operations(step: Callable[..., Tensor]) -> Callable[..., Tensor
     """Return a step that runs with the operations of this module."""
 
     def run(*given: Tensor) -> Tensor:
-        with WrittenOperations():
+        with _WrittenOperations():
             return step(*given)
 
     return run
