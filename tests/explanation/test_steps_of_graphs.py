@@ -138,6 +138,14 @@ class GivenFirst(GivenItsGraph):
         return super().forward(x, h, graph)
 
 
+class GivenBothWays(Diffusion):
+    """The same, which is given the graph of either direction."""
+
+    def forward(self, x: Tensor, h: Tensor, along: Tensor, against: Tensor) -> Tensor:
+        self.graph = along - 0.5 * against
+        return super().forward(x, h)
+
+
 class GivenRates(Diffusion):
     """The same, whose state decays by rates of its units that it is given."""
 
@@ -153,11 +161,14 @@ class TrafficGivenItsGraph(Traffic):
     def forward(self, series: Tensor) -> Tensor:
         h = series.new_zeros(len(series), NODES, KEPT)
         for x in series.unbind(1):
-            h = self.cell(self.given, x, h) if isinstance(self.cell, GivenFirst) else self.cell(x, h, self.given)
+            if isinstance(self.cell, GivenBothWays):
+                h = self.cell(x, h, self.given, self.given.T)
+            else:
+                h = self.cell(self.given, x, h) if isinstance(self.cell, GivenFirst) else self.cell(x, h, self.given)
         return self.head(h.flatten(1))
 
 
-@pytest.mark.parametrize("cell", [GivenItsGraph, GivenFirst, GivenRates])
+@pytest.mark.parametrize("cell", [GivenItsGraph, GivenFirst, GivenBothWays, GivenRates])
 def test_what_all_examples_read_may_be_as_long_as_there_are_examples(cell):
     model = TrafficGivenItsGraph(cell)
     series = torch.randn(len(model.given), 3, NODES, READ, generator=torch.Generator().manual_seed(1)).double()

@@ -130,7 +130,7 @@ def _mixes_rows(step: StepTensors, cell: OwnCell, x: Tensor, state: Tensor, own:
     call = step.call
     others = tuple((place, _identity(each)) for place, each in step.others.items())
     plain = tuple(each for each in call.bound.arguments.values() if isinstance(each, bool | int | float | str | None))
-    kind = (x.shape, state.shape, x.dtype, call.places, others, plain, step.stacked, step.shared)
+    kind = (x.shape, state.shape, x.dtype, call.places, others, plain, step.stacked)
     if kind not in call.form.mixes:
         why = _mixed_rows(call, cell, x, state, own)
         if why and len(x) > 1:
