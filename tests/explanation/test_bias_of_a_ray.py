@@ -94,3 +94,11 @@ def test_a_difference_of_classes_reads_what_either_reads():
     model = OfSeries(MADE["a summand of the other class"])
     found = unrolled.explain(model, SERIES, target=1, against=0)
     assert any("numbers of the arguments" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("readout", "size", "notes"), [("ray", 1.0, 1), ("ray", 1e-6, 0), ("held", 1.0, 0)])
+def test_a_small_part_has_no_note_and_a_held_readout_has_one_of_its_own(readout, size, notes):
+    model = OfSeries(lambda head, states, given: head(states[:, -1]) - head.bias + size * given.sum())
+    found = unrolled.explain(model, SERIES, target=1, readout=readout)
+    assert sum("the output at states of zero" in note for note in found.notes) == notes
+    assert sum("reads past its recurrent network" in note for note in found.notes) == (size == 1.0)
