@@ -43,7 +43,7 @@ def at_zero(model, given, column):
     """Compute the output where the network returns zeros."""
     model.network = lambda _: torch.zeros(1, 5, 4).double()
     with torch.no_grad():
-        return model(given)[0, column].item()
+        return model(given.clone())[0, column].item()
 
 
 def masked_mean(states, given):
@@ -51,14 +51,29 @@ def masked_mean(states, given):
     return (states * mask).sum(1) / mask.sum(1)
 
 
+def scaled_without_gradients(head, states, given):
+    with torch.no_grad():
+        scale = given.abs().mean()
+    return head(states[:, -1]).exp() * scale
+
+
+def changed_in_place(head, states, given):
+    return torch.acosh(1.5 + head(states[:, -1]) ** 2) + given.mul_(2.0).sum()
+
+
 MADE = {
     "nothing": lambda head, states, _: head(states[:, -1]).exp(),
     "a factor": lambda head, states, given: head(states[:, -1]).exp() * given.abs().mean(),
     "a detached factor": lambda head, states, given: head(states[:, -1]).exp() * given.abs().mean().detach(),
+    "a factor without gradients": scaled_without_gradients,
     "a summand": lambda head, states, given: torch.acosh(1.5 + head(states[:, -1]) ** 2) + given.sum(),
+    "a summand that is changed in place": changed_in_place,
     "a factor of the states": lambda head, states, given: head(states[:, -1] * given.mean(1).norm()).exp(),
     "weights of the states": lambda head, states, given: head(masked_mean(states, given)).exp(),
     "a root of the states": lambda _, states, given: (states * given.mean()).norm(dim=1)[:, :2].exp(),
+    "a root whose slope at zero is no number": (
+        lambda _, states, given: (states * given.mean()).square().sum(1).sqrt()[:, :2].exp()
+    ),
     "a summand of the other class": (
         lambda head, states, given: head(states[:, -1]).exp() + given.mean() * torch.tensor([1.0, 0.0])
     ),
