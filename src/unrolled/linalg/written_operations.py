@@ -104,8 +104,9 @@ def _scaled(z: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 
 
 def _standardised(z: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
-    apart = z - z.mean(dims, keepdim=True)
-    return apart * (apart.square().mean(dims, keepdim=True) + eps).rsqrt()
+    wide = z.to(torch.promote_types(z.dtype, torch.float32))  # squares of half precision overflow
+    apart = wide - wide.mean(dims, keepdim=True)
+    return (apart * (apart.square().mean(dims, keepdim=True) + eps).rsqrt()).to(z.dtype)
 
 
 def _solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
@@ -199,7 +200,7 @@ def _attention(
 ) -> Tensor:
     if enable_gqa:
         key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], -3) for each in (key, value))
-    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    scores = (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.mT
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if attn_mask is not None:
