@@ -190,6 +190,13 @@ class AtZero(Midpoint):
         return ray.origin, ray.at(0.0)
 
 
+class WithoutNumbers(Midpoint):
+    exact = False
+
+    def expand(self, ray, tolerance):
+        return ray.end / 0.0 * 0.0, ray.at(0.5)
+
+
 def claiming(kind, **claims):
     return type(kind.__name__, (kind,), claims)()
 
@@ -214,6 +221,7 @@ def test_an_expansion_of_a_user_that_says_what_it_is_passes(right):
     [
         (AtTheTokenAlone(), r"midpoint says it is exact, but its n-grams miss the states of RNN\(3, 4\) by 0\."),
         (claiming(Midpoint, local=True), r"says it is local, but an n-gram of RNN\(3, 4\) changes by"),
+        (WithoutNumbers(), r"midpoint gives n-grams of RNN\(3, 4\) with NaN or infinity"),
         (claiming(Midpoint, exact=False), "says it is not exact, but its n-grams sum to the states of every network"),
     ],
 )

@@ -12,6 +12,7 @@ It is run on an Elman network, a GRU and an LSTM of torch, of one layer and of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -31,11 +32,11 @@ BOUND = 10 * TOLERANCE
 """Error of a sum of n-grams, relative to the state, up to which it is the state."""
 
 
-def check_expansion(expansion: Expansion, seed: int = 0) -> None:
+def check_expansion(expansion: str | Expansion, seed: int = 0) -> None:
     """Check what an expansion says of itself.
 
-    Its n-grams sum to the states if it is ``exact``, and miss those of a network if it is not. If it is ``local``, an
-    n-gram stays what it is, bit for bit, when a token before it becomes another.
+    Its n-grams are finite. They sum to the states if it is ``exact``, and miss those of a network if it is not. If it
+    is ``local``, an n-gram stays what it is, bit for bit, when a token before it becomes another.
 
     Args:
         expansion: The expansion, or its name.
@@ -80,7 +81,9 @@ def _check_on(rnn: nn.RNNBase, expansion: Expansion) -> float:
     x = torch.randn(TIME, BATCH, INPUT, dtype=torch.float64)
     found = decompose(rnn, x, expansion=expansion, tolerance=TOLERANCE)
     error = _error(found)
-    if expansion.exact and not error <= BOUND:  # NaN must fail
+    if not math.isfinite(error):
+        raise AssertionError(f"{expansion} gives n-grams of {rnn} with NaN or infinity")
+    if expansion.exact and error > BOUND:
         raise AssertionError(
             f"{expansion} says it is exact, but its n-grams miss the states of {rnn} by {error:.3g} of their size"
         )
