@@ -85,7 +85,8 @@ class OwnCell(Cell):
         }
         first = 0
         for place, shape in self.inputs:
-            tensors[place] = x[:, first : first + shape.numel()].reshape(*axes, *shape)
+            read = x[:, first : first + shape.numel()].reshape(*axes, *shape)
+            tensors[place] = read.clone() if place in self.call.written else read
             first += shape.numel()
         first = 0
         for argument, (_, shape, axis) in zip(self.read, self.parts, strict=True):

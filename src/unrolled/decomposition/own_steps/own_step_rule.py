@@ -46,7 +46,7 @@ def held_own_step(held: HeldCall) -> Any:
     assert isinstance(held.mode, HeldModel)
     given = dict(zip(call.places, tensors, strict=True))
     with torch.no_grad():
-        result = call.run({place: each.detach() for place, each in given.items()})
+        result = call.run_on_copies({place: each.detach() for place, each in given.items()})
     step = StepTensors(call, given, {place: real_form(each) for place, each in leaves(result)})
     opened = _first_that_opens(step.forms)
     cell, step = opened.cell, opened.step

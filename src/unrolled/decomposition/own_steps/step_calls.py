@@ -90,12 +90,35 @@ class StepCall:
     bound: inspect.BoundArguments
     places: tuple[Place, ...]
     """The places of the tensors among the arguments. Complex numbers are given as pairs of numbers."""
+    written: dict[Place, Place] = field(default_factory=dict)
+    """The arguments that the step changes in place: where each stands among the results."""
 
     def run(self, tensors: Mapping[Place, Tensor], function: Callable[..., Any] | None = None) -> Any:
         """Run the step on other tensors."""
         arguments = {name: rebuilt(value, tensors, (name,)) for name, value in self.bound.arguments.items()}
         bound = inspect.BoundArguments(self.bound.signature, arguments)
         return (self.function if function is None else function)(*bound.args, **bound.kwargs)
+
+    def run_on_copies(self, tensors: Mapping[Place, Tensor]) -> Any:
+        """Run the step as it is on copies, and note which of them it changes in place.
+
+        Raises:
+            UnsupportedOperationError: If it changes one that it does not return.
+        """
+        pairs = {place for place, each in leaves(self.bound.arguments) if each.is_complex()}
+        copies = {place: _copy(each, place in pairs) for place, each in tensors.items()}
+        result = self.run(copies)
+        for place, copy in copies.items():
+            if _is_changed(copy, tensors[place]):
+                self.written[place] = self._place_of(copy, place, dict(leaves(result)))
+        return result
+
+    def _place_of(self, changed: Tensor, place: Place, results: Mapping[Place, Tensor]) -> Place:
+        """Find an argument that was changed in place among the results, by its memory or by its numbers."""
+        for same in (same_tensor, torch.equal):
+            if (found := next((then for then, each in results.items() if same(changed, each)), None)) is not None:
+                return found
+        raise self.refusal(f"it changes {place[0]} in place and returns other numbers; compute a new tensor instead")
 
     def refusal(self, why: str) -> UnsupportedOperationError:
         """Return the error for a step that cannot be opened."""
@@ -109,7 +132,21 @@ class StepCall:
 
 def own_step(call: StepCall, tensors: Sequence[Tensor]) -> Any:
     """Run one step as it is."""
-    return call.run(dict(zip(call.places, tensors, strict=True)))
+    return call.run_on_copies(dict(zip(call.places, tensors, strict=True)))
+
+
+def _copy(each: Tensor, is_pairs: bool) -> Tensor:
+    """Copy a tensor that a step may change; pairs of numbers become the complex numbers that they stand for."""
+    if isinstance(each, nn.Parameter):
+        return each
+    return torch.complex(*each.unbind(-1)) if is_pairs else each.clone()
+
+
+def _is_changed(copy: Tensor, before: Tensor) -> bool:
+    """Tell whether a copy has other numbers than the tensor that it was made of."""
+    if copy is before or (not copy.is_inference() and copy._version == 0):
+        return False
+    return not torch.equal(real_form(copy), before)
 
 
 @contextmanager
@@ -119,6 +156,14 @@ def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iter
     steps = ((modules[path], form.method, _stand_in(path, modules[path], form)) for path, form in forms.items())
     with replaced_attributes(steps):
         yield
+
+
+def _with_writes(call: StepCall, found: Mapping[Place, Tensor], result: Any) -> Any:
+    """Write results into the arguments that a step changes in place; the result holds these arguments."""
+    results = dict(leaves(result))
+    for place, then in call.written.items():
+        found[place].copy_(results[then])
+    return rebuilt(result, {then: found[place] for place, then in call.written.items()})
 
 
 def _stand_in(path: str, module: nn.Module, form: StepForm) -> Callable[..., Any]:
@@ -133,6 +178,7 @@ def _stand_in(path: str, module: nn.Module, form: StepForm) -> Callable[..., Any
         found = dict(leaves(bound.arguments))
         call = StepCall(path, module, form, function, bound, tuple(found))
         tensors = [real_form(each) for each in found.values()]
-        return handle_torch_function(own_step, tensors, call, tensors)
+        result = handle_torch_function(own_step, tensors, call, tensors)
+        return _with_writes(call, found, result) if call.written else result
 
     return stand_in

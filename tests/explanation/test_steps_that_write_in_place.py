@@ -1,0 +1,108 @@
+"""A step of a user's own that writes the next state into the tensors that it receives, as caches of Mamba are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from unrolled.errors import UnsupportedOperationError
+
+V, D, WINDOW = 11, 3, 2
+IDS = torch.tensor([[3, 1, 4], [9, 2, 6]])
+
+
+class Cell(nn.Module):
+    """A causal convolution over the last inputs, then a gated recurrence: a state of two tensors."""
+
+    def __init__(self, write):
+        super().__init__()
+        self.write, self.taps = write, nn.Parameter(torch.randn(D, WINDOW))
+        self.of_input, self.of_state = nn.Linear(D, 2 * D), nn.Linear(D, 2 * D)
+
+    def forward(self, x: Tensor, window: Tensor, state: Tensor):
+        later = torch.cat((window[..., 1:], x[..., None]), dim=-1)
+        new, gate = (self.of_input((later * self.taps).sum(-1)) + self.of_state(state)).chunk(2, dim=-1)
+        return self.write(window, later), self.write(state, gate.sigmoid() * state + new.tanh())
+
+
+class Reader(nn.Module):
+    """Runs the step over all tokens, and reads what it returns or what it has written."""
+
+    def __init__(self, write, reads_results=True):
+        super().__init__()
+        torch.manual_seed(2)
+        self.reads_results = reads_results
+        self.embed, self.cell, self.head = nn.Embedding(V, D), Cell(write), nn.Linear(D, 3)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        read = self.embed(ids)
+        window, state = read.new_zeros(len(ids), D, WINDOW), read.new_zeros(len(ids), D)
+        for x in read.unbind(1):
+            results = self.cell(x, window, state)
+            if self.reads_results:
+                window, state = results
+        return self.head(state)
+
+
+def new(_: Tensor, value: Tensor) -> Tensor:
+    return value
+
+
+WAYS = {
+    "copy_": lambda old, value: old.copy_(value),
+    "a slice": lambda old, value: old.__setitem__(slice(None), value) or old,
+    "products and sums": lambda old, value: old.mul_(0.0).add_(value),
+}
+
+
+@pytest.mark.parametrize("reads_results", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_its_n_grams_are_those_of_a_step_that_returns_new_tensors(way, reads_results):
+    pure, written = Reader(new).double(), Reader(WAYS[way], reads_results).double()
+    torch.testing.assert_close(written(IDS), pure(IDS))
+    expected = unrolled.explain_batch(pure, IDS, target=1)
+    found = unrolled.explain_batch(written, IDS, target=1)
+    for one, other in zip(found, expected, strict=True):
+        assert one.tokens == other.tokens
+        assert abs(one.ledger.remainder) < 1e-9
+        torch.testing.assert_close(one.token_scores, other.token_scores)
+        pairs = zip(one.top(5), other.top(5), strict=True)
+        assert all(ours.contribution == pytest.approx(theirs.contribution) for ours, theirs in pairs)
+
+
+def test_a_model_that_does_not_read_what_is_written_has_other_n_grams():
+    read, unread = (unrolled.explain(Reader(write).double(), IDS[:1], target=1) for write in (new, lambda _, v: 0 * v))
+    assert not torch.allclose(read.token_scores, unread.token_scores)
+
+
+def test_complex_states_are_written_as_well():
+    class Rotation(nn.Module):
+        def __init__(self, write):
+            super().__init__()
+            self.write, self.angle = write, nn.Parameter(torch.randn(D))
+
+        def forward(self, x, state):
+            return self.write(state, 0.9 * torch.polar(torch.ones_like(self.angle), self.angle) * state + x)
+
+    class Model(nn.Module):
+        def __init__(self, write):
+            super().__init__()
+            torch.manual_seed(3)
+            self.embed, self.cell, self.head = nn.Embedding(V, D), Rotation(write), nn.Linear(D, 3)
+
+        def forward(self, ids):
+            state = torch.zeros(len(ids), D, dtype=torch.complex128)
+            for x in self.embed(ids).unbind(1):
+                state = self.cell(x, state)
+            return self.head(state.real)
+
+    found, expected = (unrolled.explain(Model(write).double(), IDS[:1], target=1) for write in (WAYS["copy_"], new))
+    torch.testing.assert_close(found.token_scores, expected.token_scores)
+
+
+def test_a_step_that_changes_what_it_does_not_return_is_refused_by_the_name_of_the_argument():
+    model = Reader(lambda old, value: 2 * old.copy_(value)).double()
+    with pytest.raises(UnsupportedOperationError, match=r"cell\.forward .*changes window in place and returns other"):
+        unrolled.explain(model, IDS[:1], target=1)
