@@ -106,3 +106,50 @@ def test_a_step_that_changes_what_it_does_not_return_is_refused_by_the_name_of_t
     model = Reader(lambda old, value: 2 * old.copy_(value)).double()
     with pytest.raises(UnsupportedOperationError, match=r"cell\.forward .*changes window in place and returns other"):
         unrolled.explain(model, IDS[:1], target=1)
+
+
+class Simple(nn.Module):
+    """A step of one formula."""
+
+    def __init__(self, formula):
+        super().__init__()
+        torch.manual_seed(7)
+        self.embed, self.head = nn.Embedding(V, D), nn.Linear(D, 3)
+        self.cell = self.Step(formula)
+
+    class Step(nn.Module):
+        def __init__(self, formula):
+            super().__init__()
+            self.a, self.b, self.formula = nn.Linear(D, D), nn.Linear(D, D), formula
+
+        def forward(self, x, h):
+            return self.formula(self.a(x), self.b(h), h)
+
+    def forward(self, ids):
+        state = torch.zeros(len(ids), D, dtype=torch.float64)
+        for x in self.embed(ids).unbind(1):
+            state = self.cell(x, state)
+        return self.head(state)
+
+
+FORMULAS = {
+    "exp_": (
+        lambda a, b, h: (a - b).sigmoid().neg_().exp_() * h + b.tanh(),
+        lambda a, b, h: (-(a - b).sigmoid()).exp() * h + b.tanh(),
+    ),
+    "tanh_": (lambda a, b, h: (a + b).tanh_() * h + a, lambda a, b, h: (a + b).tanh() * h + a),
+    "a power": (
+        lambda a, b, h: a + (b + h).abs() ** torch.full((1,), 1.5, dtype=torch.float64),
+        lambda a, b, h: a + (b + h).abs() ** 1.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("expansion", ["secant", "shares"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_what_a_step_computes_in_place_is_what_it_computes_anew(name, expansion):
+    found, expected = (
+        unrolled.explain(Simple(each).double(), IDS[:1], target=1, expansion=expansion) for each in FORMULAS[name]
+    )
+    torch.testing.assert_close(found.token_scores, expected.token_scores)
+    assert found.token_scores.abs().max() > 1e-3

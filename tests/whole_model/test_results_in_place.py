@@ -105,7 +105,61 @@ def of_a_detached_constant(model, h):
     return torch.mm(h, model.dense)
 
 
+def held_in_place(name, *arguments):
+    """Add what an operation in place makes of value, which is held, and multiply value by it."""
+
+    def read(model, h):
+        z = model.middle(h).abs() + 0.5
+        getattr(z, name)(*arguments)
+        return h + z + model.middle(h) * z
+
+    return read
+
+
+def held(name, *arguments):
+    def read(model, h):
+        z = getattr(model.middle(h).abs() + 0.5, name)(*arguments)
+        return h + z + model.middle(h) * z
+
+    return read
+
+
+def part_held_in_place(model, h):
+    z = model.middle(h)
+    z[:, 2:].exp_()
+    return z
+
+
+def part_held(model, h):
+    z = model.middle(h)
+    return torch.cat((z[:, :2], z[:, 2:].exp()), 1)
+
+
+def over_a_constant(_, h):
+    z = torch.full_like(h, 2.0)
+    return h + z.pow_(h)
+
+
+def emptied(model, h):
+    z = model.middle(h)
+    return z.zero_().add_(h.exp()) * h
+
+
 EQUAL = {
+    **{
+        f"{name}_": (held_in_place(f"{name}_", *arguments), held(name, *arguments))
+        for name, arguments in {
+            "exp": (),
+            "log": (),
+            "reciprocal": (),
+            "rsqrt": (),
+            "pow": (-1,),
+            "cumprod": (1,),
+        }.items()
+    },
+    "exp_ of a part": (part_held_in_place, part_held),
+    "pow_ of a constant": (over_a_constant, lambda _, h: h + torch.pow(2.0, h)),
+    "zero_ and add_": (emptied, lambda _, h: h.exp() * h),
     "mm": (product, lambda model, h: torch.mm(h, model.dense)),
     "a buffer in a loop": (repeated, repeated_freely),
     "cat into nothing": (joined, lambda _, h: torch.cat((h, torch.ones_like(h)), 1)),
@@ -127,6 +181,14 @@ EQUAL = {
 @pytest.mark.parametrize("name", EQUAL)
 def test_the_account_is_that_of_the_plain_operation(name):
     assert_equal(*EQUAL[name])
+
+
+def test_what_is_held_in_place_is_no_value_for_other_operations():
+    found = unrolled.account(Read(held_in_place("exp_")), ids(3, 4), target=1)
+    assert found.closes
+    assert "exp" in found.constants
+    with pytest.raises(AssertionError):
+        assert_equal(held_in_place("exp_"), held("rsqrt"))
 
 
 def test_a_result_of_another_value_has_another_account():

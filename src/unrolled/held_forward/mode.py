@@ -211,7 +211,7 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
             self.vectors.numbers.add(before)
         result = self._by_rule(found, replace(call, args=(before, *call.args[1:])))
         with parts_refused(call.name):
-            self.gates.write(changed, result)
+            self._become(changed, result)
         return changed
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.operations.operands import carries
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of, plain_form
+from unrolled.held_forward.outside.shared_memory import SharedMemory
 from unrolled.held_forward.tensor_facts.gates import Gates
 from unrolled.held_forward.tensor_facts.logarithms import Logarithms
 from unrolled.held_forward.tensor_facts.rows import Rows
@@ -34,6 +36,7 @@ class WritesInPlace(OperationMode):
     positions: TokenPositions
     logarithms: Logarithms
     gates: Gates
+    memory: SharedMemory
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation, and write its result where the call says."""
@@ -64,6 +67,18 @@ class WritesInPlace(OperationMode):
             return
         if any(isinstance(each, Tensor) and each.requires_grad for each in operands):
             whole.copy_(self.rows.constant(whole))
+
+    def _become(self, changed: Tensor, result: Tensor) -> None:
+        """Let a tensor that an operation changes be its result. What is held over all of it carries no value."""
+        if carries(result):
+            self.gates.write(changed, result)
+        elif changed._is_view() and carries(changed):
+            self.gates.write(changed, self.rows.constant(result))
+        else:
+            if carries(changed):
+                self.memory.forget(changed.detach_())
+            changed.copy_(result)
+            self.rows.mark(changed, *self.rows.origin(result))
 
     def _write(self, given: Any, result: Any, operation: Operation) -> Any:
         """Copy a result, or each of several, to the tensor that was given for it."""

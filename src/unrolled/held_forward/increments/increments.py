@@ -202,12 +202,15 @@ class Increments(OperationMode):
         base, end = self.point(result)
         if changed._is_view() or self.point(changed)[1]._is_view():  # another tensor would change as well
             raise UnsupportedOperationError(f"the step changes a tensor in place ({name}); compute a new one instead")
-        notes: tuple[TensorNotes[Any], ...] = (self.gates, self.divisors, self.logarithms)
+        notes: tuple[TensorNotes[Any], ...] = (self.gates, self.divisors, self.logarithms, self.numbers)
         for known in notes:
             known.pop(changed, None)
             if result in known:
                 known[changed] = known[result]
-        return self.follow(changed.copy_(result if result in self.points else torch.zeros_like(result)), base, end)
+        if result in self.points:
+            return self.follow(changed.copy_(result), base, end)
+        self.points.pop(changed, None)
+        return changed.detach_().copy_(result)
 
     def of_numbers(self, result: T) -> T:
         """Remember tensors that are made of numbers, or are held."""
@@ -260,7 +263,7 @@ class ShareIncrements(Increments):
     def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
         """Whether an account holds the result."""
         if name == "pow":
-            return not isinstance(args[1], int | float) or args[1] <= 0
+            return args[1] in self.points or not bool((torch.as_tensor(args[1]) > 0).all())
         if name == "exp" and args:
             return args[0] not in self.logarithms
         return name in HELD

@@ -36,6 +36,11 @@ class SharedMemory:
             for each in value:
                 self.remember(each)
 
+    def forget(self, tensor: Tensor) -> None:
+        """Forget the memory of a tensor whose entries carry no value any more."""
+        if tensor.layout is torch.strided:
+            self._known.pop(tensor.untyped_storage()._cdata, None)
+
     def keep(self, value: Tensor) -> None:
         """Keep a tensor that the model detached: a tensor that is made of its memory is read as this one."""
         if value.layout is torch.strided:

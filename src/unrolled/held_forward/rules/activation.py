@@ -99,13 +99,28 @@ def square(call: HeldCall) -> Tensor:
 
 @rule("pow")
 def power(call: HeldCall) -> Tensor:
-    """xⁿ = x · xⁿ⁻¹ for a positive power; a negative one is held, as a divisor is."""
-    x, exponent = call.args[:2]
-    several = isinstance(exponent, Tensor) and exponent.numel() > 1
-    if not carries(x) or several or float(exponent) <= 0:
+    """xⁿ = x · xⁿ⁻¹ where the power is positive; a negative one is held, as a divisor is."""
+    x, exponent = call.args[0], detached(call.args[1])
+    numbers = torch.as_tensor(exponent)
+    if not carries(x) or numbers.is_complex() or not bool((numbers > 0).any()):
         return call.mode.hold(call)
-    risen, _ = from_zero(call, x, lambda z: torch.pow(z, detached(exponent)))
-    return call.gates.keep_power(risen, x, float(exponent), call.mode.share)
+    if isinstance(exponent, Tensor) and not bool((exponent > 0).all()):
+        return _where_it_rises(call, x, exponent)
+    risen, _ = from_zero(call, x, lambda z: torch.pow(z, exponent))
+    number = float(numbers.reshape(-1)[0])
+    return call.gates.keep_power(risen, x, number, call.mode.share) if bool((numbers == number).all()) else risen
+
+
+def _where_it_rises(call: HeldCall, x: Tensor, exponent: Tensor) -> Tensor:
+    """Hold the powers that are not positive, and give the others as lines from zero."""
+    value: Tensor = call.mode.hold(call)
+    rises = exponent > 0
+    if carries(value):  # it is followed
+        return value
+    risen, _ = from_zero(call, x * rises, lambda z: torch.pow(z, exponent.where(rises, 1.0)))
+    fixed = value.masked_fill(rises, 0.0)
+    call.rows.inherit(fixed, [value])
+    return risen + call.rows.constant(fixed)
 
 
 @rule("norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm", "norm_except_dim")
