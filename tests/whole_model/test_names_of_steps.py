@@ -57,6 +57,19 @@ def test_padding_in_front_needs_no_name_either():
     assert found.words == ((PAD, PAD, "a", "b", "c"),)
 
 
+def test_a_series_without_an_axis_of_features_has_its_names_by_features():
+    class Single(Series):
+        def forward(self, series):
+            return self.head(self.rnn(series[..., None].expand(-1, -1, 2))[0].sum(1))
+
+    series, days = torch.randn(2, 5).double(), [f"day {step}" for step in range(5)]
+    with pytest.raises(ShapeError, match=r"^5 tokens, and no argument has steps of numbers.* by features=$"):
+        unrolled.account(Single(), series, target=0, tokens=[days] * 2)
+    found = unrolled.account(Single(), series, target=0, features=days)  # the control
+    assert found.closes
+    assert "day 3" in str(found)
+
+
 def test_the_names_are_those_of_the_series_that_they_fit():
     series, real = series_of(5, 5)
     other = torch.randn(2, 8, 2).double()

@@ -115,6 +115,11 @@ def _sizes_of_steps(means: Contributions, batch: int) -> dict[int, Tensor]:
 def _steps_without_name(rows: list[list[str]], counts: Collection[int]) -> ShapeError:
     """Say how many names an example has, and how many it needs."""
     names = next((len(row) for row in rows if len(row) not in counts), len(rows[0]))
+    if not counts:
+        return ShapeError(
+            f"{names} tokens, and no argument has steps of numbers, (batch, steps, numbers); name the numbers of "
+            "(batch, numbers) by features="
+        )
     steps = min((count for count in counts if count > names), default=max(counts, default=0))
     return ShapeError(f"{names} tokens for numbers of {steps} steps; expected one for each that is not padding")
 
