@@ -124,6 +124,12 @@ def held(name, *arguments):
     return read
 
 
+def held_out(model, h):
+    z = model.middle(h).abs() + 0.5
+    torch.exp(z, out=z)
+    return h + z + model.middle(h) * z
+
+
 def part_held_in_place(model, h):
     z = model.middle(h)
     z[:, 2:].exp_()
@@ -157,6 +163,7 @@ EQUAL = {
             "cumprod": (1,),
         }.items()
     },
+    "exp by out= over its operand": (held_out, held("exp")),
     "exp_ of a part": (part_held_in_place, part_held),
     "pow_ of a constant": (over_a_constant, lambda _, h: h + torch.pow(2.0, h)),
     "zero_ and add_": (emptied, lambda _, h: h.exp() * h),
@@ -196,14 +203,20 @@ def test_a_result_of_another_value_has_another_account():
         assert_equal(product, lambda model, h: torch.mm(h, model.dense.T))
 
 
-def test_an_exponential_of_a_logarithm_that_was_re_arranged_in_place_gives_its_value():
+def test_an_exponential_of_a_logarithm_that_was_taken_or_re_arranged_in_place_gives_its_value():
     def read(_, h):
         u = (h.abs() + 1.0).log()
         u.t_()
         return u.t().exp()
 
+    def taken_in_place(_, h):
+        u = (h.abs() + 1.0).log_()
+        u += 1.0
+        return u.exp_()
+
     assert_equal(read, lambda _, h: (h.abs() + 1.0).log().exp())
     assert_equal(read, lambda _, h: h.abs() + 1.0)
+    assert_equal(taken_in_place, lambda _, h: (h.abs() + 1.0) * torch.e)
 
 
 def test_tokens_are_found_behind_a_join_into_a_buffer():

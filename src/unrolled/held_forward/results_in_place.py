@@ -19,7 +19,7 @@ from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.outside.shared_memory import SharedMemory
 from unrolled.held_forward.tensor_facts.gates import Gates
-from unrolled.held_forward.tensor_facts.logarithms import Logarithms
+from unrolled.held_forward.tensor_facts.logarithms import BEGIN, Logarithms
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.held_forward.token_ids.token_positions import TokenPositions
 
@@ -52,6 +52,11 @@ class WritesInPlace(OperationMode):
                 func(*args, **options)
             if gate is not None:
                 self.gates.keep(args[0], gate)
+            return args[0] if logarithm is None else self.logarithms.keep(args[0], logarithm)
+        if operation.in_place and operation.name in BEGIN and carries(args[0]):
+            result = super().run_operation(plain_form(func, operation), (self.gates.copy(args[0]), *args[1:]), options)
+            self._become(args[0], result)
+            logarithm = self.logarithms.of(result)
             return args[0] if logarithm is None else self.logarithms.keep(args[0], logarithm)
         if operation.writes:
             self._open_around(args[0], args[1:])
@@ -94,6 +99,9 @@ class WritesInPlace(OperationMode):
                 )
             given.resize_(result.shape)
         self._open_around(given, (result,))
+        if carries(given) and not carries(result):
+            self._become(given, result)
+            return given
         with self:
             written = given.copy_(result)
         if (positions := self.positions.get(result)) is not None:

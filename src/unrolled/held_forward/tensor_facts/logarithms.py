@@ -21,7 +21,7 @@ from unrolled.held_forward.operations.operation_names import name_of, plain_form
 from unrolled.held_forward.operations.rules_by_name import registers
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
 
-__all__ = ["Decays", "FollowsLogarithms", "Logarithm", "LogarithmCall", "Logarithms", "beside", "of_nothing"]
+__all__ = ["BEGIN", "Decays", "FollowsLogarithms", "Logarithm", "LogarithmCall", "Logarithms", "beside", "of_nothing"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class LogarithmCall(OperationCall):
 Beside = Callable[[LogarithmCall], Any]
 BESIDE: dict[str, Beside] = {}
 """What operations make of logarithms, by their names."""
-_BEGIN = frozenset({"log", "softplus", "log_sigmoid"})
+BEGIN = frozenset({"log", "softplus", "log_sigmoid"})
 """Operations that make a logarithm of what is none."""
 
 
@@ -122,7 +122,7 @@ class FollowsLogarithms(OperationMode):
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation, and follow the logarithms among its operands."""
         operation = name_of(func)
-        rule = BESIDE.get(operation.name) if self.logarithms or operation.name in _BEGIN else None
+        rule = BESIDE.get(operation.name) if self.logarithms or operation.name in BEGIN else None
         if rule is None:
             return self.meet(func, args, options)
         if operation.in_place:
