@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
 import unrolled
-from layered_steps import SERIES, judge_transposed, model_with
+from layered_steps import SERIES, D, judge_transposed, model_with
+from unrolled.cells.ray import MatrixFreeRay
+
+pytestmark = pytest.mark.filterwarnings("ignore:To copy construct from a tensor")  # as it warns without us
 
 
 def without_gradients(z):
@@ -48,6 +53,9 @@ DETACHED = {
     "copied": copied,
     "detach_": in_place,
     "no_grad, in place": in_a_copy,
+    "a copy by torch.tensor": lambda z: z * torch.tensor(torch.sigmoid(z)),
+    "a copy by its name": lambda z: z * torch.as_tensor(data=torch.sigmoid(z)),
+    "a copy by new_tensor": lambda z: z * z.new_tensor(torch.sigmoid(z)),
     "twice": lambda z: (z * torch.sigmoid(z).detach()).detach(),
 }
 
@@ -73,6 +81,34 @@ def test_n_grams_are_those_of_the_same_numbers_that_are_not_detached(name, expan
     torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
     assert abs(found.ledger.remainder) < 1e-12
     assert abs(found.ledger.ngrams) > 0.01
+
+
+@pytest.mark.parametrize("max_order", [None, 1])
+@pytest.mark.parametrize("expansion", ["path", "operating", "zero", "taylor(2)"])
+@pytest.mark.parametrize("name", DETACHED)
+def test_derivatives_are_those_of_the_same_numbers_that_are_not_detached(name, expansion, max_order):
+    found, expected = (
+        unrolled.explain(model_with(each), SERIES[:1], target=1, expansion=expansion, max_order=max_order)
+        for each in (DETACHED[name], swish)
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)
+    assert found.notes == expected.notes
+    assert abs(found.ledger.ngrams) > 0.01
+
+
+@pytest.mark.parametrize("name", ["detach", "data", "no_grad", "a copy by torch.tensor"])
+def test_the_jacobian_is_that_of_finite_differences(name):
+    """The judge runs the step alone; autograd's own Jacobian, which stops at what is detached, is the control."""
+    cell, (x, s) = model_with(DETACHED[name]).cell, (SERIES[0, :1], torch.full((1, D), 0.3, dtype=torch.float64))
+    small, rows = 1e-6 * torch.eye(D, dtype=torch.float64), x.expand(D, -1)
+    with torch.no_grad():
+        judge = (cell(rows, s + small) - cell(rows, s - small)).T / 2e-6
+        found = MatrixFreeRay(cell, x[None], x[None], torch.stack((s, s))).at(1.0)
+        images = found.apply(torch.eye(D, dtype=torch.float64)[:, None, None])[:, 0, 0].T
+    torch.testing.assert_close(images, judge, rtol=0, atol=1e-8)
+    torch.testing.assert_close(found.dense()[0][0, 0], judge, rtol=0, atol=1e-8)
+    stopped = torch.autograd.functional.jacobian(partial(cell, x), s)[0, :, 0]
+    assert (stopped - judge).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("share", [None, 0.75])

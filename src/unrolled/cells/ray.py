@@ -20,11 +20,12 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UsageError
+from unrolled.held_forward.outside.taken_places import TakenPlaces
+from unrolled.held_forward.step_derivative import with_all_derivatives
 from unrolled.held_forward.step_operator import HeldStep
 from unrolled.linalg.matrices import small_as_matrices
 from unrolled.linalg.operators import MatrixFree, Operator
 from unrolled.linalg.quadrature import Rule
-from unrolled.linalg.written_operations import with_written_operations
 
 __all__ = ["MatrixFreeRay", "Ray"]
 
@@ -116,6 +117,8 @@ class MatrixFreeRay(Ray[Operator]):
         self.start = origin
         self.displacement = inputs - origin
         self.before = states[:-1]
+        self.taken = TakenPlaces()
+        """Where the step gives Python numbers, of which no derivative is known."""
 
     @cached_property
     def origin(self) -> Tensor:
@@ -126,7 +129,7 @@ class MatrixFreeRay(Ray[Operator]):
     def _differentiated_step(self) -> Callable[[Tensor, Tensor], Tensor]:
         """The step; one that torch does not differentiate is refused here, and not in the middle of a sweep."""
         first = self.start[:1], self.before[:1]
-        step = with_written_operations(self.step)
+        step = with_all_derivatives(self.step, self.taken)
         torch.func.jvp(step, first, tuple(map(torch.ones_like, first)))
         return step
 

@@ -28,7 +28,7 @@ from unrolled.decomposition.opening.recurrent_twin import scripted_network
 from unrolled.decomposition.recurrences.affine_sequence import expand_layers
 from unrolled.decomposition.recurrences.bidirectional_stack import expand_stack
 from unrolled.decomposition.result import Decomposition
-from unrolled.errors import ConvergenceError, ParityError, UsageError
+from unrolled.errors import ParityError, UnrolledError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import TOLERANCE, Expansion
 from unrolled.linalg.freed_memory import keep_freed_memory
@@ -83,6 +83,7 @@ def decompose(
         UnknownNameError: If there is no such expansion.
         NonFiniteError: If a weight or an input is NaN or infinite.
         ConvergenceError: If the quadrature of ``path`` does not reach the tolerance.
+        UnsupportedOperationError: If the step of a cell takes numbers out of torch by which its state contributes.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
         ChangedWeightsError: If another thread changes the weights meanwhile.
         RandomOperationError: If the network gives another output at each call; the message names what draws.
@@ -168,7 +169,7 @@ def _comparable(outputs: Tensor) -> Tensor:
     return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
 
 
-def _refuse(failures: Iterable[ConvergenceError | None]) -> None:
+def _refuse(failures: Iterable[UnrolledError | None]) -> None:
     for failure in failures:
         if failure is not None:
             raise failure

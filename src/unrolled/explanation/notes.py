@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, finer_type, is_coarse, number_notes
-from unrolled.errors import ConvergenceError, StrictError
+from unrolled.errors import ConvergenceError, StrictError, UnrolledError
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
 from unrolled.held_forward.tensor_facts.rows import CONSTANTS
@@ -23,8 +23,8 @@ __all__ = [
     "above_movement",
     "bias_notes",
     "constants_note",
-    "convergence_notes",
     "explanation_notes",
+    "failure_notes",
     "initial_notes",
     "limit_note",
     "ray_notes",
@@ -55,7 +55,7 @@ def explanation_notes(found: Attribution, expansion: Expansion, failures: Iterab
     Args:
         found: The explanation; it is exact if its terms are.
         expansion: The expansion that was asked for.
-        failures: Why a quadrature is not to be trusted.
+        failures: Why the expansion is not to be trusted.
     """
     notes = [*failures]
     if expansion.exact and not notes and found.residual > NOTED_RESIDUAL:
@@ -68,13 +68,18 @@ def explanation_notes(found: Attribution, expansion: Expansion, failures: Iterab
     return (*notes, *number_notes(found))
 
 
-def convergence_notes(failures: Iterable[ConvergenceError | None]) -> tuple[str, ...]:
-    """Say why quadratures are not to be trusted: the worst of each kind."""
-    worst: dict[str, ConvergenceError] = {}
+def failure_notes(failures: Iterable[UnrolledError | None]) -> tuple[str, ...]:
+    """Say why expansions are not to be trusted: of quadratures the worst of each kind."""
+    worst: dict[str, UnrolledError] = {}
     for failure in failures:
-        if failure is not None and (failure.why not in worst or failure.error > worst[failure.why].error):
-            worst[failure.why] = failure
+        kind = failure.why if isinstance(failure, ConvergenceError) else str(failure)
+        if failure is not None and (kind not in worst or _error(failure) > _error(worst[kind])):
+            worst[kind] = failure
     return tuple(map(str, worst.values()))
+
+
+def _error(failure: UnrolledError) -> float:
+    return failure.error if isinstance(failure, ConvergenceError) else 0.0
 
 
 def bias_notes(

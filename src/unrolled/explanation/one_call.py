@@ -27,7 +27,7 @@ from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.networks.own_forwards import has_own_forward
-from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
+from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
 from unrolled.explanation.readout.read_numbers import numbers_of_call
 from unrolled.explanation.readout.read_targets import ReadTargets
 from unrolled.explanation.readout.readout import Readout
@@ -190,7 +190,7 @@ def _score(
         steps = opened.layout.time if most is None else min(most, opened.layout.time)
         with planned_steps(sum(map(len, sequences)) * steps):
             found = score_each(opened, sequences, [read.weights for read in reads], most)
-    return found, convergence_notes(failures)
+    return found, failure_notes(failures)
 
 
 def _sequences(opened: OpenedNetwork, expansion: Expansion) -> tuple[tuple[AffineSequence, ...], ...]:

@@ -15,8 +15,8 @@ ROUNDINGS = frozenset("round floor ceil trunc".split())
 """Operations whose results may become ids."""
 ANSWERS = frozenset(
     "gt ge lt le eq ne isclose isnan isinf isfinite signbit any all count_nonzero nonzero unique argmax argmin "
-    "argsort searchsorted bucketize bool long int short byte char logical_and logical_or logical_not logical_xor "
-    "new_tensor".split()
+    "argsort searchsorted bucketize bool long int short byte char logical_and logical_or logical_not "
+    "logical_xor".split()
 )
 """Operations that answer by the numbers of their operands: an answer carries no value."""
 HELD = MULTIPLIERS | ROUNDINGS | ANSWERS

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from unrolled.linalg.determinants import det, logdet, slogdet
 
-__all__ = ["with_written_operations"]
+__all__ = ["WrittenOperations", "with_written_operations"]
 
 
 class _SolveEx(NamedTuple):
@@ -30,7 +30,7 @@ class _SolveEx(NamedTuple):
     info: Tensor
 
 
-class _WrittenOperations(TorchFunctionMode):
+class WrittenOperations(TorchFunctionMode):
     """Computes norms by sums, solutions of linear systems by inverses, determinants by products and sums."""
 
     def __torch_function__(
@@ -43,11 +43,13 @@ class _WrittenOperations(TorchFunctionMode):
         return _WRITTEN[func](*args, *(options.pop(name) for name in _OPERANDS if name in options), **options)
 
 
-def with_written_operations(step: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return a step that runs with the operations of this module."""
+def with_written_operations(
+    step: Callable[..., Tensor], mode: Callable[[], WrittenOperations] = WrittenOperations
+) -> Callable[..., Tensor]:
+    """Return a step that runs with the operations of this module, under what ``mode`` makes for each run."""
 
     def run(*given: Tensor) -> Tensor:
-        with _WrittenOperations():
+        with mode():
             return step(*given)
 
     return run

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from unrolled.cells.base import LayerRun
-from unrolled.errors import ConvergenceError
+from unrolled.decomposition.recurrences.numbers_in_steps import lost_in_python
+from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.model_runs.eval_mode import without_grad_and_autocast
@@ -33,8 +34,8 @@ class AffineSequence:
     operators: tuple[Operator, ...]
     """One for each layer, with all steps."""
     layers: tuple[LayerRun, ...]
-    failure: ConvergenceError | None = None
-    """Why a layer's quadrature is not to be trusted; None if it is."""
+    failure: UnrolledError | None = None
+    """Why the expansion of a layer is not to be trusted; None if it is."""
 
     @property
     def sizes(self) -> list[int]:
@@ -97,17 +98,18 @@ def expand_layers(
 
     The line of a layer starts at what the current token alone makes of the layer below: the hidden part of that
     layer's g. ``tolerance`` is the relative error over the whole sequence; each step gets an equal share. A quadrature
-    that does not reach it is kept as it is, with its failure. ``origin`` is where the line of the lowest layer starts;
-    by default its input does not move.
+    that does not reach it is kept as it is, with its failure, and so is a step that takes numbers out of torch.
+    ``origin`` is where the line of the lowest layer starts; by default its input does not move.
     """
     per_step = tolerance / max(1, layers[0].inputs.shape[0])
     terms: list[Tensor] = []
     operators: list[Operator] = []
-    failure: ConvergenceError | None = None
+    failure: UnrolledError | None = None
     origin = layers[0].inputs if origin is None else origin
     for layer in layers:
-        g, operator, failed = linearisation.expand_or_keep(layer.ray(origin), per_step)
-        failure = failed or failure
+        ray = layer.ray(origin)
+        g, operator, failed = linearisation.expand_or_keep(ray, per_step)
+        failure = lost_in_python(ray) or failed or failure
         terms.append(g)
         operators.append(operator)
         origin = layer.cell.hidden(g)

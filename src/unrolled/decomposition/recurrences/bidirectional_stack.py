@@ -20,7 +20,7 @@ from unrolled.cells.base import LayerRun
 from unrolled.cells.batch_layout import Layout
 from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
 from unrolled.decomposition.recurrences.sweeps import running_sum
-from unrolled.errors import ConvergenceError
+from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Linearisation
 from unrolled.linalg.sweep_back import sweep_back
 from unrolled.model_runs.eval_mode import without_grad_and_autocast
@@ -44,8 +44,8 @@ class BidirectionalStack:
     layout: Layout
 
     @property
-    def failure(self) -> ConvergenceError | None:
-        """Why a layer's quadrature is not to be trusted; None if it is."""
+    def failure(self) -> UnrolledError | None:
+        """Why the expansion of a layer is not to be trusted; None if it is."""
         return next((layer.failure for ways in self.levels for layer in ways if layer.failure is not None), None)
 
 

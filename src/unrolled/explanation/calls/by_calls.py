@@ -21,7 +21,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.joint import OTHERS, joint_explanation
 from unrolled.explanation.networks.find_network import FoundNetworks
-from unrolled.explanation.notes import convergence_notes, explanation_notes, limit_note
+from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
@@ -147,7 +147,7 @@ def _sequences(
     asked: Request,
 ) -> list[Explanation]:
     """Explain one example by each of its sequences."""
-    chosen, failures = asked.expansion, convergence_notes(found.failures)
+    chosen, failures = asked.expansion, failure_notes(found.failures)
     features = FeaturesFound.of(lambda: _numbers(found), asked)
     sequences = []
     for part, (tokens, of_tokens), (ledger, biases) in zip(

@@ -12,7 +12,7 @@ from unrolled.decomposition.attribution.bands import by_entered, default_longest
 from unrolled.decomposition.attribution.score_spans import DEEP_ORDER
 from unrolled.decomposition.held_networks.layer_nodes import NODES
 from unrolled.decomposition.recurrences.sweep_progress import planned_steps
-from unrolled.errors import ConvergenceError
+from unrolled.errors import UnrolledError
 from unrolled.explanation.calls.recorded_runs import RecordedRun
 from unrolled.explanation.example_of_sequence import complete_examples, other_states
 from unrolled.explanation.held_sum import check_sum
@@ -66,7 +66,7 @@ class OpenedCalls:
     """Name of the target of each example."""
     biases: Mapping[str, Tensor]
     """What the model's biases and constants around the networks contribute, by name, each (batch,)."""
-    failures: tuple[ConvergenceError, ...]
+    failures: tuple[UnrolledError, ...]
     dtype: torch.dtype
     """The type of least precision in which the model computed."""
     numbers: tuple[tuple[Numbers | None, ...], ...] = ()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
 from unrolled.held_forward.operations.operation_names import Operation
 
-__all__ = ["OF_FIRST", "OF_NONE", "PRODUCTS_OF_MATRICES", "operands_read"]
+__all__ = ["OF_FIRST", "OF_NONE", "PRODUCTS_OF_MATRICES", "copied_data", "operands_read"]
 
 OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
 """Operations that read of their second operand what form it has."""
@@ -22,6 +23,11 @@ PRODUCTS_OF_MATRICES = frozenset(
     "addmm addmv baddbmm addbmm tensordot dot vdot inner linalg_vecdot linalg_matmul linalg_multi_dot".split()
 )
 """Operations that sum the products of their operands' entries."""
+
+
+def copied_data(operation: Operation, args: Sequence[Any]) -> Any:
+    """Return of what an operation such as ``torch.tensor`` makes a tensor: of ``x.new_tensor`` x has but its type."""
+    return args[1 if operation.name == "new_tensor" else 0]
 
 
 def operands_read(operation: Operation, given: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -27,6 +27,10 @@ _OPERANDS = {
     torch.permute: ("input", "dims"),
     torch.linalg.solve_triangular: ("A", "B"),  # upper must be named
     **dict.fromkeys((torch.scatter, torch.Tensor.scatter, torch.Tensor.scatter_), ("input", "dim", "index", "src")),
+    torch.tensor: ("data",),
+    torch.as_tensor: ("data",),
+    torch.asarray: ("obj",),
+    torch.Tensor.new_tensor: ("input", "data"),
     torch.Tensor.to: ("input",),  # its first position is the type or the device
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from types import CodeType
 
 __all__ = ["Place", "TakenPlaces", "place_of_call"]
@@ -29,6 +30,14 @@ class TakenPlaces:
     def note_other(self) -> None:
         """Note that an operation gives numbers that carry none, such as those of a buffer."""
         self._others.add(place_of_call())
+
+    def with_value_at(self, places: Collection[Place]) -> TakenPlaces:
+        """Return the same, but that numbers carry value at these places alone."""
+        found = TakenPlaces()
+        found.valued = {place: name for place, name in self.valued.items() if place in places}
+        found._others = (self._others | self.valued.keys()) - found.valued.keys()
+        found.count = self.count
+        return found
 
     def without_value(self, place: Place) -> bool:
         """Tell whether the run took numbers at a place, of which none carried value."""

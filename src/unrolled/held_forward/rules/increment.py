@@ -12,7 +12,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
 from unrolled.held_forward.operations.operands import of_kind, operands
-from unrolled.held_forward.operations.operands_read import OF_NONE
+from unrolled.held_forward.operations.operands_read import OF_NONE, copied_data
 from unrolled.held_forward.rules.activation import ELEMENTWISE
 from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
 from unrolled.held_forward.tensor_facts.gates import OF_ONE_ENTRY
@@ -89,6 +89,19 @@ def deep_copy(call: IncrementCall) -> Any:
     """Copy the increments."""
     with call.mode:
         return call.args[0].clone()
+
+
+@increment_rule("as_tensor", "asarray", "tensor", "new_tensor")
+def tensor_of(call: IncrementCall) -> Any:
+    """Give the operand in the type that is asked for; one that is new shares no memory with another tensor."""
+    made = call.run(*call.mode.at(1, call.args))
+    x = copied_data(call.operation, call.args)
+    if not any(map(call.moves, operands([x]))):
+        return call.mode.of_numbers(made)
+    if not isinstance(x, Tensor):
+        raise UnsupportedOperationError(f"{call.name} makes a tensor of a list's numbers, where increments are lost")
+    with call.mode:
+        return x.to(made.dtype).clone()
 
 
 @increment_rule("copy")
@@ -246,7 +259,7 @@ def expand_as(call: IncrementCall) -> Tensor:
 
 
 @increment_rule(
-    *OF_NONE, *"new_tensor size dim numel __len__ is_floating_point is_complex is_contiguous stride result_type".split()
+    *OF_NONE, *"size dim numel __len__ is_floating_point is_complex is_contiguous stride result_type".split()
 )
 def question(call: IncrementCall) -> Any:
     """Answer by the end: what a tensor is does not move."""

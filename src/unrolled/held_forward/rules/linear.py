@@ -11,6 +11,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, operands
+from unrolled.held_forward.operations.operands_read import copied_data
 from unrolled.held_forward.tensor_facts.gates import OF_ONE_ENTRY
 from unrolled.held_forward.tensor_facts.moves import EACH_BY_ITSELF
 
@@ -65,17 +66,20 @@ def linear_in_each(call: HeldCall) -> object:
     return result
 
 
-@rule("as_tensor", "asarray", "tensor")
+@rule("as_tensor", "asarray", "tensor", "new_tensor")
 def tensor_of(call: HeldCall) -> Tensor:
-    """Give the operand in the type and on the device that are asked for; ``torch.tensor`` gives a copy."""
-    x, made = call.args[0], call.held()
+    """Give the operand in the type and on the device that are asked for; ``tensor`` and ``new_tensor`` give a copy."""
+    made: Tensor = call.held()
+    x = copied_data(call.operation, call.args)
+    if not any(map(carries, operands([x]))):
+        return made
     if not isinstance(x, Tensor):
         message = f"torch.{call.name} makes a tensor of a list's numbers, where value is lost; use torch.stack"
         return without_rule(made, message)
     device, dtype = made.device, made.dtype
     with call.mode:
         moved = x.to(device=device, dtype=dtype)
-        return moved.clone() if call.name == "tensor" else moved
+        return moved.clone() if call.name in ("tensor", "new_tensor") else moved
 
 
 @rule("detach")
