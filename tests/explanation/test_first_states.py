@@ -127,3 +127,35 @@ def test_what_another_opened_network_makes_is_no_initial_state():
     model.encoder = nn.GRU(D, D, batch_first=True).double()
     assert not unrolled.explain(model, TOKENS, target=1).notes
     assert unrolled.explain(model, TOKENS, target=1, rnn="network").notes == (OF_WORDS,)  # the encoder's
+
+
+SECOND = {
+    "an image": (lambda model, _, image, __: model.image(image), [OF_NUMBERS]),
+    "a parameter": (lambda model, *_: model.learned, []),
+    "the first call's state, weighed by an image": (lambda _, __, image, state: state * image.mean(), []),
+    "words": (lambda _, vectors, *__: vectors.mean(1), [OF_WORDS]),
+}
+
+
+@pytest.mark.parametrize("network", [None, lambda: nn.GRUCell(D, D), OwnCell], ids=["GRU", "cell", "own"])
+@pytest.mark.parametrize("name", SECOND)
+def test_a_later_call_that_begins_anew_is_looked_at_as_the_first_one_is(name, network):
+    """The controls are a learned state, and one that continues the first call's."""
+    begin, notes = SECOND[name]
+
+    class Twice(Begins):
+        def read(self, vectors, state):
+            if isinstance(self.network, nn.GRU):
+                return self.network(vectors, state[None])[1][0]
+            for x in vectors.unbind(1):
+                state = self.network(state, x) if isinstance(self.network, OwnCell) else self.network(x, state)
+            return state
+
+        def forward(self, tokens, image):
+            vectors = self.embed(tokens)
+            first = self.read(vectors, self.learned)
+            return self.head(first + self.read(vectors.flip(1), begin(self, vectors, image, first)))
+
+    found = unrolled.explain(Twice(None, network), TOKENS, IMAGE, target=1)
+    assert abs(found.ledger.initial) > 1e-3 * abs(found.ledger.logit - found.ledger.bias)
+    assert [each for each in found.notes if "initial state" in each] == notes

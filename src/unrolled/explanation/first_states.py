@@ -14,7 +14,7 @@ from unrolled.explanation.past_networks import Attached, with_gradients
 from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.replaced_attributes import replaced_attributes
-from unrolled.model_runs.nested_tensors import copy_tensors, leaves
+from unrolled.model_runs.nested_tensors import copy_tensors, leaves, rebuilt
 from unrolled.model_runs.preserve_model import preserved
 
 __all__ = ["first_states_read"]
@@ -48,11 +48,15 @@ def first_states_read(
 
 
 class _FirstStates:
-    """Keeps the states that each network reads at its first call, and takes the gradient away from what it returns."""
+    """Keeps the states that each network begins with, and takes the gradient away from what it returns.
+
+    A further call begins anew if its state depends on nothing that the network has returned.
+    """
 
     def __init__(self, networks: FoundNetworks) -> None:
         self.networks = networks
-        self._of_first_call: dict[str, list[Tensor]] = {}
+        self._begun: dict[str, list[Tensor]] = {}
+        self._returned: dict[str, list[Tensor]] = {}
 
     def kept(self, model: nn.Module) -> AbstractContextManager[None]:
         """Keep them until the end of a block."""
@@ -64,7 +68,7 @@ class _FirstStates:
 
     def found(self) -> list[Tensor]:
         """Return those of all networks."""
-        return [each for of_network in self._of_first_call.values() for each in of_network]
+        return [each for of_network in self._begun.values() for each in of_network]
 
     def _cut(self, path: str, module: nn.Module) -> Callable[..., object]:
         method = getattr(module, self.networks.methods[path])
@@ -75,8 +79,11 @@ class _FirstStates:
             first = (next(iter(bound)),)  # what a network of torch reads at its steps
             found = leaves(dict(bound))
             states = [each for place, each in found if (place in form.state if form else place[:1] != first)]
-            self._of_first_call.setdefault(path, states)
+            begun, returned = self._begun.setdefault(path, []), self._returned.setdefault(path, [])
             with torch._C.DisableTorchFunction():
-                return copy_tensors(method(*own, **named))
+                begun += [each for each in states if not depends([each], returned)]
+                result = copy_tensors(method(*own, **named))
+                returned += (e.requires_grad_() for _, e in leaves(result) if e.is_floating_point() or e.is_complex())
+                return rebuilt(result, {place: each.clone() for place, each in leaves(result)})
 
         return called
