@@ -159,3 +159,38 @@ def test_a_later_call_that_begins_anew_is_looked_at_as_the_first_one_is(name, ne
     found = unrolled.explain(Twice(None, network), TOKENS, IMAGE, target=1)
     assert abs(found.ledger.initial) > 1e-3 * abs(found.ledger.logit - found.ledger.bias)
     assert [each for each in found.notes if "initial state" in each] == notes
+
+
+class Decays(nn.Module):
+    """A step that multiplies its state by a factor, and may add what it reads."""
+
+    def __init__(self, adds):
+        super().__init__()
+        self.rate, self.adds = nn.Linear(D, D), adds
+
+    def forward(self, x, h):
+        return torch.sigmoid(self.rate(x)) * h + self.adds * x
+
+
+@pytest.mark.parametrize("expansion", ["secant", "operating"])
+def test_a_note_says_that_the_initial_state_holds_all_where_tokens_only_multiply_it(expansion):
+    """The judge is the loop: from zeros it gives zeros. A step that adds a little is the control."""
+    model = Begins(lambda model, *_: model.learned, lambda: Decays(0.0))
+    found = unrolled.explain(model, TOKENS, target=1, expansion=expansion)
+    state = torch.zeros(1, D, dtype=torch.float64)
+    for x in model.embed(TOKENS).unbind(1):
+        state = model.network(x, state)
+    assert not state.any()
+    assert not found.token_scores.any()
+    (note,) = (each for each in found.notes if "initial state" in each)
+    assert note.startswith("the initial state holds all that the network contributes")
+    adding = Begins(lambda model, *_: model.learned, lambda: Decays(1e-3))
+    assert not [n for n in unrolled.explain(adding, TOKENS, target=1, expansion=expansion).notes if "holds all" in n]
+
+
+def test_what_that_note_names_divides_the_products():
+    model = Begins(lambda model, *_: model.learned, lambda: Decays(0.0))
+    shares = unrolled.explain(model, TOKENS, target=1, expansion="shares")
+    assert not [each for each in shares.notes if "initial state" in each]
+    assert float(shares.token_scores.abs().min()) > 1e-4
+    assert float(unrolled.account(model, TOKENS, target=1).texts["0"].abs().min()) > 1e-4

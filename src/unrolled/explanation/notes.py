@@ -33,6 +33,12 @@ __all__ = [
 
 NOTED = 1e-3
 """Above this share of the movement, what a remainder or a held result contributes is noted."""
+_NOTHING = 1e-12
+"""Below this share of what the initial state contributes, a token adds nothing."""
+_ALL_INITIAL = (
+    "the initial state holds all that the network contributes: n-grams are what tokens add to a state, and these add "
+    "nothing, as where they only multiply it; the expansion shares and unrolled.account divide such products"
+)
 _NUMBERS_PAST = (
     "the bias contains constants that are made of numbers which the model reads past its recurrent network: "
     "unrolled.account says what each contributes"
@@ -59,13 +65,21 @@ def explanation_notes(found: Attribution, expansion: Expansion, failures: Iterab
     """
     notes = [*failures]
     if expansion.exact and not notes and found.residual > NOTED_RESIDUAL:
-        why = (
-            "the model computes them in a coarse type"
-            if is_coarse(found)
-            else "terms far larger than their sum cancel, which leaves rounding errors"
-        )
-        notes.append(f"the terms miss the states by {found.residual:.1g} of their size: {why}; {finer_type(found)}")
+        missed = f"the terms miss the states by {found.residual:.1g} of their size"
+        if _is_of_a_user(expansion):
+            advice = "unrolled.testing.check_expansion tells whether it is"
+            notes.append(f"{missed}, though the expansion {expansion} says that it is exact: {advice}")
+        elif is_coarse(found):
+            notes.append(f"{missed}: the model computes them in a coarse type; {finer_type(found)}")
+        else:
+            why = "terms far larger than their sum cancel, which leaves rounding errors"
+            notes.append(f"{missed}: {why}; {finer_type(found)}")
     return (*notes, *number_notes(found))
+
+
+def _is_of_a_user(expansion: Expansion) -> bool:
+    """Tell whether a linearisation is none of this package, whose tests show which of its own are exact."""
+    return any(not type(member).__module__.startswith("unrolled.") for member in expansion.members())
 
 
 def failure_notes(failures: Iterable[UnrolledError | None]) -> tuple[str, ...]:
@@ -141,14 +155,16 @@ def ray_notes(found: Explanation, read_at_zero: Callable[[], tuple[bool, list[st
 
 
 def initial_notes(found: Explanation, first_states_read: Callable[[], tuple[bool, list[str]]]) -> tuple[str, ...]:
-    """Note that the initial state holds words or numbers, where the model computes it from them."""
+    """Note that the initial state holds all, and that it holds words or numbers, where the model makes it of them."""
     if abs(found.ledger.initial) <= NOTED * abs(found.ledger.logit - found.ledger.bias):
         return ()
     numbers, tables = first_states_read()
-    return tuple(
+    adds = bool((found.token_scores.abs() > _NOTHING * abs(found.ledger.initial)).any())
+    read = (
         f"the initial state is computed from {what}: unrolled.account says what each {each} contributes"
         for what, each in _read_parts(numbers, tables)
     )
+    return (*(() if adds else (_ALL_INITIAL,)), *read)
 
 
 def _read_parts(numbers: bool, tables: Sequence[str]) -> list[tuple[str, str]]:
