@@ -75,6 +75,14 @@ FURTHER = {
         lambda z: torch.linalg.cholesky(definite(z), upper=True).cholesky_inverse(upper=True)[0],
         lambda z: torch.linalg.inv(definite(z))[0],
     ),
+    "cholesky_solve of a whole matrix": (
+        lambda z: torch.cholesky_solve(z[:, None], matrix(z))[:, 0],
+        lambda z: torch.linalg.solve(matrix(z).tril() @ matrix(z).tril().T, z),
+    ),
+    "cholesky_solve of an upper factor": (
+        lambda z: z[:, None].cholesky_solve(input2=matrix(z), upper=True)[:, 0],
+        lambda z: torch.linalg.solve(matrix(z).triu().T @ matrix(z).triu(), z),
+    ),
     "batch norm": (lambda z: F.batch_norm(matrix(z), None, None, training=True)[0], lambda z: spread(matrix(z))[0]),
     "batch norm with weights": (
         lambda z: F.batch_norm(matrix(z)[..., None], None, None, GAIN, BIAS, training=True)[0, :, 0],
@@ -113,6 +121,21 @@ def derivatives(function, state, direction, weights):
         (found,) = torch.autograd.grad(found, a, create_graph=True)
         listed.append(found.item())
     return listed
+
+
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
+@pytest.mark.parametrize("upper", [True, False])
+def test_triangular_solve_reads_one_triangle(upper):
+    """As its derivative does: those of torch's reverse mode are right."""
+    z, direction = draw(D, seed=4), draw(D, seed=5)
+
+    def solved(z):
+        return torch.triangular_solve(z[:, None], A=matrix(z), upper=upper).solution[:, 0]
+
+    found = torch.func.jvp(with_written_operations(solved), (z,), (direction,))[1]
+    true = torch.autograd.functional.jacobian(solved, z) @ direction
+    torch.testing.assert_close(found, true)
+    assert not torch.allclose(torch.func.jvp(solved, (z,), (direction,))[1], true)
 
 
 @pytest.mark.parametrize("name", FURTHER)
@@ -158,40 +181,6 @@ def test_products_of_other_forms_are_those_of_torch():
         lambda z: torch.linalg.tensorsolve(input=z[:, :2].view(2, 2, 4), other=z[0, :2, :2]),
     ):
         torch.testing.assert_close(with_written_operations(function)(z), function(z))
-
-
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize(
-    "mask",
-    [
-        None,
-        torch.tensor([[True, False, True], [False, True, True]]),
-        torch.tensor([[True, False, True], [False, False, False]]),
-        torch.tensor([[0.0, -math.inf, 1.0], [-math.inf, -math.inf, -math.inf]]).double(),
-    ],
-)
-def test_attention_is_that_of_torch(mask, groups):
-    """Also of a place that attends to none, as to a memory that is empty yet: it reads zero, and none changes it."""
-    query, key, value = (
-        draw(2, 4, 2, D, seed=12),
-        draw(2, 4 // groups, 3, D, seed=13),
-        draw(2, 4, 3, 5, seed=14),
-    )
-
-    def attend_all(query, key, value):
-        return F.scaled_dot_product_attention(query, key, value, mask, enable_gqa=groups > 1)
-
-    found = with_written_operations(attend_all)(query, key, value)
-    torch.testing.assert_close(found, attend_all(query, key, value), rtol=1e-12, atol=1e-12)
-
-    def moved(alpha):
-        return attend_all(query + alpha * query.sin(), key + alpha * key.sin(), value + alpha * value.sin())
-
-    zero, step = torch.zeros((), dtype=torch.float64, requires_grad=True), 1e-5
-    change = torch.func.jvp(with_written_operations(moved), (zero,), (torch.ones_like(zero),))[1]
-    torch.testing.assert_close(change, (moved(step) - moved(-step)) / (2 * step), rtol=1e-7, atol=1e-8)
-    (back,) = torch.autograd.grad(with_written_operations(moved)(zero).sum(), zero)
-    torch.testing.assert_close(back, change.sum())
 
 
 class OfOperation(nn.Module):

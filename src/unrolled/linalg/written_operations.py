@@ -3,7 +3,8 @@
 The derivatives of ``layer_norm``, ``batch_norm``, ``solve`` and ``det`` read what their kernels return beside the
 result, mean and scale or factors of the matrix, and these have no derivative of their own. Forward mode that is taken
 twice leaves out how they change. The first derivative of ``det`` is wrong at singular matrices, that of
-``cholesky_inverse`` everywhere, and the second and third of products where factors are zero. ``glu`` has no second
+``cholesky_inverse`` everywhere, those of ``cholesky_solve`` and ``triangular_solve`` where the other triangle is not
+zero, and the second and third of products where factors are zero. ``glu`` has no second
 derivative, and neither attention nor ``cdist`` has a first one. That of products by ``scatter_reduce``, of Bessel
 functions and of orthogonal polynomials is zero: they are refused.
 """
@@ -141,6 +142,18 @@ def _cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
     return inverse @ inverse.mH if upper else inverse.mH @ inverse
 
 
+def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
+    return torch.cholesky_solve(b, factor.triu() if upper else factor.tril(), upper)
+
+
+def _triangular_solve(
+    b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Tensor, Tensor]:
+    triangle = a.triu() if upper else a.tril()
+    solved: tuple[Tensor, Tensor] = torch.triangular_solve(b, triangle, upper, transpose, unitriangular)
+    return solved
+
+
 def _prod(z: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     if dim is None:
         z, dim = z.reshape(-1), 0
@@ -233,6 +246,8 @@ _WRITTEN: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.linalg.tensorsolve: _tensorsolve,
     torch.cholesky_inverse: _cholesky_inverse,
     Tensor.cholesky_inverse: _cholesky_inverse,
+    **dict.fromkeys((torch.cholesky_solve, Tensor.cholesky_solve), _cholesky_solve),
+    **dict.fromkeys((torch.triangular_solve, Tensor.triangular_solve), _triangular_solve),
     **dict.fromkeys((torch.det, torch.linalg.det, Tensor.det), det),
     **dict.fromkeys((torch.slogdet, torch.linalg.slogdet, Tensor.slogdet), slogdet),
     **dict.fromkeys((torch.logdet, Tensor.logdet), logdet),
@@ -246,5 +261,5 @@ _WRITTEN: dict[Callable[..., Any], Callable[..., Any]] = {
     **{each: _without_products(each) for each in (torch.scatter_reduce, Tensor.scatter_reduce, Tensor.scatter_reduce_)},
     **{each: _refused(name) for name, each in vars(special).items() if re.match(r"airy|.*(bessel|polynomial)_", name)},
 }
-_OPERANDS = ("input", "A", "B", "x1", "x2", "other")
+_OPERANDS = ("input", "A", "B", "x1", "x2", "other", "input2")
 """The names of the first arguments of these operations, in their order."""
