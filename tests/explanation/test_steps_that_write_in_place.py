@@ -138,6 +138,11 @@ FORMULAS = {
         lambda a, b, h: (-(a - b).sigmoid()).exp() * h + b.tanh(),
     ),
     "tanh_": (lambda a, b, h: (a + b).tanh_() * h + a, lambda a, b, h: (a + b).tanh() * h + a),
+    "add_ and tanh_": (
+        lambda a, b, h: (a + (b + 1.0).sigmoid_()).add_(h).tanh_(),
+        lambda a, b, h: (a + (b + 1.0).sigmoid() + h).tanh(),
+    ),
+    "the sum alone": (lambda a, b, _: (b + 1.0).tanh_() * b + a, lambda a, b, _: (b + 1.0).tanh() * b + a),
     "a power": (
         lambda a, b, h: a + (b + h).abs() ** torch.full((1,), 1.5, dtype=torch.float64),
         lambda a, b, h: a + (b + h).abs() ** 1.5,
@@ -153,3 +158,10 @@ def test_what_a_step_computes_in_place_is_what_it_computes_anew(name, expansion)
     )
     torch.testing.assert_close(found.token_scores, expected.token_scores)
     assert found.token_scores.abs().max() > 1e-3
+
+
+def test_a_step_that_writes_by_out_is_refused_by_the_name_of_the_operation():
+    model = Simple(lambda a, b, h: torch.tanh(a + b, out=torch.empty_like(h))).double()
+    with pytest.raises(UnsupportedOperationError, match=r"writes the result of tanh by out=; leave out= away"):
+        unrolled.explain(model, IDS[:1], target=1, expansion="shares")
+    assert unrolled.account(model, IDS[:1], target=1).closes  # which follows it

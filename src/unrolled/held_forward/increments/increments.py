@@ -176,6 +176,8 @@ class Increments(OperationMode):
             with torch.inference_mode(False), torch.enable_grad():
                 return self.run_operation(func, args, options)
         name = operation.name
+        if options.get("out") is not None:
+            raise UnsupportedOperationError(f"the step writes the result of {name} by out=; leave out= away")
         if name.startswith("get "):
             return getattr(self.point(args[0])[1], name[4:])
         changed = args[0] if options.pop("inplace", False) or operation.writes else None

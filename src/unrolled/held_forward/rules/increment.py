@@ -146,7 +146,8 @@ def add(call: IncrementCall) -> Tensor:
     begin, end = base(a) + scale * base(b), mode.point(a)[1] + scale * mode.point(b)[1]
     block = scale * b if not call.moves(a) else a if not call.moves(b) else torch.add(a, b, alpha=scale)
     shape = end.shape if block.shape == end.shape else torch.broadcast_shapes(block.shape, end.shape)
-    fresh = block if block is not a and block is not b and block.shape == shape else block.expand(shape)
+    of_operand = block is a or block is b  # which a step that changes the sum in place does not change
+    fresh = block.expand(shape) if block.shape != shape else block.clone() if of_operand else block
     result = mode.follow(fresh, torch.as_tensor(begin, dtype=end.dtype, device=end.device).expand_as(end), end)
     for log, other in ((a, b), (b, a)):
         if log in mode.logarithms and other not in mode.logarithms and (call.name == "add" or log is a):
