@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.operations.operands_read import PRODUCTS_OF_MATRICES
 from unrolled.held_forward.operations.operation_names import Operation
 from unrolled.held_forward.operations.python_values import FROM_PYTHON, TO_NUMPY, TO_PYTHON
 from unrolled.held_forward.tensor_facts.rows import Rows
@@ -40,6 +41,8 @@ class PythonIds:
         elif operation.name in FROM_PYTHON:
             if self._holds(result):
                 self._returned[result] = True
+        elif operation.name in PRODUCTS_OF_MATRICES:
+            self._weigh(args)
         elif operation.name == "getitem":
             index = args[1][0] if isinstance(args[1], tuple) and args[1] else args[1]
             if type(index) is int and index in self._numbers:
@@ -51,6 +54,13 @@ class PythonIds:
         """Remember a table that is read at numbers that came back."""
         if isinstance(ids, Tensor) and (ids in self._returned or (self._to_numpy and self._holds(ids))):
             self._read(table)
+
+    def _weigh(self, factors: tuple[Any, ...]) -> None:
+        """Remember a table of vectors that is multiplied: what weighs its rows may be made of such numbers."""
+        named = self._rows.tables
+        for each in factors:
+            if isinstance(each, Tensor) and self._rows.origin(each).name in named:
+                self._read(each)
 
     def _holds(self, ids: Any) -> bool:
         """Whether a tensor holds integers that Python got, and no others."""
