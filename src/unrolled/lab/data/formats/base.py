@@ -144,8 +144,9 @@ class RowFormat(Format, Generic[R]):
             if not split and paths:
                 raise _empty(paths)
             if not split:
+                read = f" ({'; '.join(map(str, self.columns))})" if self.columns else ""
                 raise DataError(
-                    f"{files.train[0]}: expected labels that occur on several lines, found each on one; "
+                    f"{files.train[0]}: expected labels that occur on several lines, found each on one{read}; "
                     f"name the column of the labels with --label-column{_if_numbers(known)}"
                 )
         counts = Counter(str(label) for row in train for label in set(self.labels(row.value, kind)))

@@ -51,7 +51,8 @@ def choose_columns(
     profiles = _profiles(header, rows)
     if len(profiles) < 2:
         raise DataError(
-            f"{path}:1: expected columns for a text and a label, found one{_named(header)}; "
+            f"{path}:1: expected columns for a text and a label, found one{_named(header)}, and none of labels, which "
+            f"is called {', '.join(sorted(LABELS))} or named with --label-column; "
             "texts without labels can only be predicted, by a model that is trained: unrolled predict RUN FILE"
         )
     text = _given(path, "--text-column", reading.text_column, header, len(profiles))
