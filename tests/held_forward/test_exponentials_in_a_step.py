@@ -57,3 +57,14 @@ def test_by_shares_any_other_exponential_is_held():
     same = unrolled.explain(held, SERIES[:1], target=1, expansion="shares")
     torch.testing.assert_close(other.triangle.contributions, same.triangle.contributions, rtol=0, atol=1e-12)
     assert not torch.allclose(gate.triangle.contributions, other.triangle.contributions, atol=1e-3)
+
+
+@pytest.mark.parametrize("exponent", [2j, torch.tensor([1j, 2.0, 0.5j, 3j, -1.0, 1.0])])
+def test_by_shares_powers_with_complex_exponents_are_held(exponent):
+    functions = [
+        lambda z: ((z.abs() + 1) ** exponent).real * z,
+        lambda z: ((z.abs() + 1) ** exponent).real.detach() * z,
+    ]
+    found, held = (unrolled.explain(model_with(f), SERIES[:1], target=1, expansion="shares") for f in functions)
+    assert abs(found.ledger.remainder) < 1e-12
+    torch.testing.assert_close(found.triangle.contributions, held.triangle.contributions, rtol=0, atol=1e-12)

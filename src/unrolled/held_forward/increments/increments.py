@@ -265,7 +265,7 @@ class ShareIncrements(Increments):
     def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
         """Whether an account holds the result."""
         if name == "pow":
-            return args[1] in self.points or not bool((torch.as_tensor(args[1]) > 0).all())
+            return args[1] in self.points or not _rises(args[1])
         if name == "exp" and args:
             return args[0] not in self.logarithms
         return name in HELD
@@ -308,3 +308,10 @@ class ShareIncrements(Increments):
     def base_of_constant(self, value: Any) -> Any:
         """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""
         return value if self.is_number(value) else 0.0
+
+
+def _rises(exponent: Any) -> bool:
+    """Whether powers with this exponent, or with each of these, begin at zero."""
+    if isinstance(exponent, Tensor):
+        return not exponent.is_complex() and bool((exponent > 0).all())
+    return not isinstance(exponent, complex) and exponent > 0

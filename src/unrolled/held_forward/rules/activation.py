@@ -101,8 +101,10 @@ def square(call: HeldCall) -> Tensor:
 def power(call: HeldCall) -> Tensor:
     """xⁿ = x · xⁿ⁻¹ where the power is positive; a negative one is held, as a divisor is."""
     x, exponent = call.args[0], detached(call.args[1])
-    numbers = torch.as_tensor(exponent)
-    if not carries(x) or numbers.is_complex() or not bool((numbers > 0).any()):
+    if not carries(x):
+        return call.mode.hold(call)
+    numbers = torch.as_tensor(exponent, device=x.device)
+    if numbers.is_complex() or not bool((numbers > 0).any()):
         return call.mode.hold(call)
     if isinstance(exponent, Tensor) and not bool((exponent > 0).all()):
         return _where_it_rises(call, x, exponent)
