@@ -231,14 +231,6 @@ def test_one_column_is_refused_with_the_way_to_predictions(tmp_path):
             read_files(Classification, [save(tmp_path, name, content)])
 
 
-def test_labels_that_each_occur_once_are_refused_with_the_column_that_was_read(tmp_path):
-    path = save(
-        tmp_path, "a.csv", "text,author\n" + "".join(f"good film number {n} of many,writer {n}\n" for n in range(12))
-    )
-    with pytest.raises(DataError, match=r"found each on one \(texts from 'text', labels from 'author'\); name"):
-        read_files(Classification, [path])
-
-
 BROKEN = ["", ",positive", '"no label",', "a,b,c", '"caf\udce9 noir",positive']
 
 

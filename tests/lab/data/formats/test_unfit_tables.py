@@ -210,3 +210,11 @@ def test_a_message_lists_few_lines(tmp_path, wrong, said):
     rows = "".join(f"a film {n},{'' if n in wrong else 'pos'}\n" for n in range(80))
     with pytest.raises(DataError, match=said):
         read_files(Classification, [save(tmp_path, "a.csv", "text,label\n" + rows)])
+
+
+def test_labels_that_each_occur_once_are_refused_with_the_column_that_was_read(tmp_path):
+    path = save(
+        tmp_path, "a.csv", "text,author\n" + "".join(f"good film number {n} of many,writer {n}\n" for n in range(12))
+    )
+    with pytest.raises(DataError, match=r"found each on one \(texts from 'text', labels from 'author'\); name"):
+        read_files(Classification, [path])
