@@ -9,6 +9,7 @@ from torch import nn
 
 import unrolled
 from unrolled.errors import StrictError
+from unrolled.explanation import first_states
 
 D, WORDS = 6, 11
 TOKENS = torch.tensor([[3, 1, 4, 1]])
@@ -194,3 +195,35 @@ def test_what_that_note_names_divides_the_products():
     assert not [each for each in shares.notes if "initial state" in each]
     assert float(shares.token_scores.abs().min()) > 1e-4
     assert float(unrolled.account(model, TOKENS, target=1).texts["0"].abs().min()) > 1e-4
+
+
+class LearnedStart(nn.Module):
+    """A loop over a cell from a learned state."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.cell, self.head = nn.Embedding(9, 3), nn.GRUCell(3, 4), nn.Linear(4, 2)
+        self.start = nn.Parameter(torch.randn(1, 4))
+
+    def forward(self, tokens):
+        h = self.start.expand(len(tokens), -1)
+        for x in self.embed(tokens).unbind(1):
+            h = self.cell(x, h)
+        return self.head(h)
+
+
+def test_the_gradients_of_first_states_grow_as_the_number_of_calls_does(monkeypatch):
+    depends, asked = first_states.depends, []
+
+    def counted(results, sources):
+        asked.append(len(sources))
+        return depends(results, sources)
+
+    monkeypatch.setattr(first_states, "depends", counted)
+    model, sums = LearnedStart().eval(), []
+    for time in (20, 40, 60):
+        asked.clear()
+        unrolled.explain(model, torch.randint(0, 9, (1, time)), target=1, max_order=2)
+        sums.append(sum(asked))
+    assert sums[0] > 20
+    assert sums[2] - sums[1] <= sums[1] - sums[0] + 20

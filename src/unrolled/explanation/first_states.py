@@ -47,6 +47,15 @@ def first_states_read(
         return False, []
 
 
+_LATEST = 8
+"""So many tensors hold what the latest call of a network has returned."""
+
+
+def _continues(state: Tensor, returned: list[Tensor]) -> bool:
+    """Tell whether a state depends on what a network has returned: mostly by its latest call, which is told quickly."""
+    return depends([state], returned[-_LATEST:]) or depends([state], returned[:-_LATEST])
+
+
 class _FirstStates:
     """Keeps the states that each network begins with, and takes the gradient away from what it returns.
 
@@ -81,7 +90,7 @@ class _FirstStates:
             states = [each for place, each in found if (place in form.state if form else place[:1] != first)]
             begun, returned = self._begun.setdefault(path, []), self._returned.setdefault(path, [])
             with torch._C.DisableTorchFunction():
-                begun += [each for each in states if not depends([each], returned)]
+                begun += [each for each in states if not _continues(each, returned)]
                 result = copy_tensors(method(*own, **named))
                 returned += (e.requires_grad_() for _, e in leaves(result) if e.is_floating_point() or e.is_complex())
                 return rebuilt(result, {place: each.clone() for place, each in leaves(result)})
