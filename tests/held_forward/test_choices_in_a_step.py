@@ -138,6 +138,7 @@ def test_what_a_jump_is_at_zero_may_not_move():
         unrolled.explain(model, SERIES[:1], target=1)
 
 
+@pytest.mark.slow
 def test_the_bits_of_a_count_have_no_line():
     for name, function in (
         ("and", lambda z: z * ((z > 0).sum(1, keepdim=True) & 1)),
@@ -151,6 +152,7 @@ def test_the_bits_of_a_count_have_no_line():
     assert not found.notes
 
 
+@pytest.mark.slow
 def test_a_whole_number_that_says_where_to_write_has_no_line():
     model = model_with(lambda z: z.scatter(1, (z[:, :1] > 0).long(), 0.0))
     found = unrolled.explain(model, SERIES[:1], target=1)

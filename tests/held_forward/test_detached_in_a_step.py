@@ -83,6 +83,8 @@ def test_n_grams_are_those_of_the_same_numbers_that_are_not_detached(name, expan
     assert abs(found.ledger.ngrams) > 0.01
 
 
+@pytest.mark.slow_diagonal(2)
+@pytest.mark.quick_diagonal(4)  # quick: every name, every expansion, both orders
 @pytest.mark.parametrize("max_order", [None, 1])
 @pytest.mark.parametrize("expansion", ["path", "operating", "zero", "taylor(2)"])
 @pytest.mark.parametrize("name", DETACHED)

@@ -86,6 +86,7 @@ def ids(batch):
     return torch.randint(WORDS, (batch, 4), generator=torch.Generator().manual_seed(batch))
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every batch, every number of layers, every kind
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("layers", LAYERS)
 @pytest.mark.parametrize("kind", [Stack, OutputBeside, ReadsIds])
@@ -165,6 +166,7 @@ class ReadsGained(Reads):
         return self.head(h[-1])
 
 
+@pytest.mark.quick_diagonal(2)  # quick: every shape, both widths, computed once and at each step
 @pytest.mark.parametrize("known", [True, False], ids=["computed once", "computed at each step"])
 @pytest.mark.parametrize("width", [1, E], ids=["numbers", "vectors"])
 @pytest.mark.parametrize(("layers", "batch"), [(1, 3), (2, 1), (2, 3), (3, 2)])
