@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -11,6 +13,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 from unrolled.cells import CELLS, recurrent
 from unrolled.composition import ENCODERS
 from unrolled.errors import UsageError
+from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 
 
@@ -39,6 +42,32 @@ def test_torchs_own_would_normalise_the_stack():
     torch.manual_seed(0)
     cell = spectral_norm(CELLS.get("lstm")(3, 6).double(), "weight_hh")
     assert norms(settled(cell)).max() < 0.99
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm", "mi_lstm"])
+def test_together_the_stack_has_norm_one_as_torchs_own(name):
+    torch.manual_seed(0)
+    cell = CELLS.get(name)(3, 6).double()
+    theirs = settled(spectral_norm(copy.deepcopy(cell), "weight_hh")).weight_hh
+    ours = settled(normalise_spectrum(cell, together=True)).weight_hh
+    torch.testing.assert_close(ours, theirs)
+    assert float(matrix_norm(ours, ord=2)) == pytest.approx(1)
+    assert norms(cell).max() < 0.99  # the control
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_together_the_matrices_of_a_layer_of_torch_are(kind):
+    network = normalise_spectrum(kind(3, 6, num_layers=2).double(), together=True)
+    for _ in range(300):
+        network(torch.randn(1, 2, 3).double())
+    for name in ("weight_hh_l0", "weight_hh_l1"):
+        assert float(matrix_norm(getattr(network, name), ord=2)) == pytest.approx(1)
+
+
+def test_to_normalise_together_one_has_to_normalise():
+    with pytest.raises(UsageError, match="spectral_stack is set, but spectral is not"):
+        TrainingSettings(spectral_stack=True)
+    assert "spectral_stack" not in TrainingSettings(spectral=True).model_dump(mode="json")  # earlier trials' keys
 
 
 def test_one_matrix_is_normalised_as_torch_does():

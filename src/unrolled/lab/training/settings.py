@@ -27,7 +27,7 @@ __all__ = ["DataSettings", "TrainingSettings"]
 class TrainingSettings(Settings):
     """The training settings. The defaults were chosen on SST-2's dev set."""
 
-    later = ("max_tokens", "freeze_vectors")
+    later = ("max_tokens", "freeze_vectors", "spectral_stack")
     epochs: int = Field(10, ge=1)
     """Largest number of passes over the training split."""
     steps: int | None = Field(None, ge=1)
@@ -46,6 +46,8 @@ class TrainingSettings(Settings):
     """Weight decay, of matrices only."""
     spectral: bool = False
     """Spectral normalisation: divide every recurrent weight by its largest singular value."""
+    spectral_stack: bool = False
+    """With spectral: divide the matrices of all gates of a cell together, by the value of their stack."""
     clip: float = Field(1.0, ge=0.0)
     """Clip the norm of the gradient to this; 0 for no clipping."""
     patience: int = Field(3, ge=1)
@@ -96,6 +98,8 @@ class TrainingSettings(Settings):
                 f"momentum is {self.momentum:g}, but the optimiser is {self.optimiser}; set momentum to 0, "
                 "or optimiser to sgd"
             )
+        if self.spectral_stack and not self.spectral:
+            raise UsageError("spectral_stack is set, but spectral is not; set spectral too, or leave it out")
         if self.freeze_vectors and self.vectors is None:
             raise UsageError("freeze_vectors is set, but vectors is not; give a file of word vectors, or leave it out")
         return self

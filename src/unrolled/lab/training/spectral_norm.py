@@ -1,9 +1,9 @@
 r"""Spectral normalisation of recurrent weights: each U_k is divided by its largest singular value.
 
 A network whose U_k have norm one stays closer to its first-order expansion, and its n-gram terms stay bounded.
-torch.nn.utils.parametrizations.spectral_norm would divide a stacked matrix by the norm of the whole stack, as the
-authors of Implicit n-grams do in their published code; here each of the stacked matrices is divided by its own. Each
-access to the weight in training makes one step of power iteration.
+torch.nn.utils.parametrizations.spectral_norm divides a stacked matrix by the norm of the whole stack, as the authors of
+Implicit n-grams do in their published code; here each of the stacked matrices is divided by its own, or all of them
+together by that of the stack. Each access to the weight in training makes one step of power iteration.
 
 Source:
     Miyato et al. (2018), arXiv:1802.05957, algorithm 1; Implicit n-grams, notes 4 and 8: the matrices
@@ -56,10 +56,14 @@ class SpectralBlocks(nn.Module):
         return (blocks / norms).flatten(0, 1)
 
 
-def normalise_spectrum(module: nn.Module) -> nn.Module:
+def normalise_spectrum(module: nn.Module, *, together: bool = False) -> nn.Module:
     """Normalise every recurrent weight of the cells, encoders and torch networks in a module, in place.
 
     These are the parameters ``weight_hh`` and, in ``torch.nn.RNN``, ``GRU`` and ``LSTM``, ``weight_hh_l0`` and so on.
+
+    Args:
+        module: The module.
+        together: Whether the matrices of a weight are divided by the norm of their stack, and not each by its own.
     """
     found = [
         (each, name, weight)
@@ -72,6 +76,6 @@ def normalise_spectrum(module: nn.Module) -> nn.Module:
             f"no weight_hh in {type(module).__name__}: spectral normalisation needs a recurrent cell or network"
         )
     for each, name, weight in found:
-        rows = getattr(each, "hidden_size", weight.shape[1])
+        rows = len(weight) if together else getattr(each, "hidden_size", weight.shape[1])
         register_parametrization(each, name, SpectralBlocks(weight, rows))
     return module

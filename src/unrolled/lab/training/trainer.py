@@ -58,7 +58,9 @@ class Trainer:
         if self.settings.freeze_vectors:
             for _, embedding in config.task.embeddings(model):
                 embedding.weight.requires_grad_(False)
-        self.model = (normalise_spectrum(model) if self.settings.spectral else model).to(group.device).train()
+        if self.settings.spectral:
+            normalise_spectrum(model, together=self.settings.spectral_stack)
+        self.model = model.to(group.device).train()
         self.stepper = Stepper(config.task, self.model, self.settings, group)
         self.state = TrainingState()
         self.hidden_state: HiddenState = ()

@@ -90,7 +90,7 @@ _SPECTRAL: dict[Scale, tuple[bool, ...]] = {"day": (False, True)}
 # The paper does not say how it trained these networks. We assume the training of its table 3.
 _TRAINING: dict[str, Any] = {"optimiser": "adagrad", "lr": 0.01, "clip": 1.0}
 _DROPOUT = {"dropout": 0.5, "word_dropout": 0.1}
-_LEARNED = ("epochs", "patience", "batch", *_TRAINING, "weight_decay", "spectral", "seed")
+_LEARNED = ("epochs", "patience", "batch", *_TRAINING, "weight_decay", "spectral", "spectral_stack", "seed")
 _HOURS = {"Elman": 0.06, "GRU": 0.08, "LSTM": 0.09}
 """Estimated hours of a training at scale day, on one core."""
 _BATCH = 64

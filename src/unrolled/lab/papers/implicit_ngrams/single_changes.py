@@ -165,7 +165,9 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     "paper": {"data": "all", "hidden": 300, "embedding": 300},
 }
 _ARCHITECTURE = ("hidden", "embedding", "dropout", "word_dropout", "bidirectional", "pooling")
-_LEARNED = ("epochs", "patience", "batch", "optimiser", "lr", "clip", "weight_decay", "spectral", "seed")
+_LEARNED = (
+    *("epochs", "patience", "batch", "optimiser", "lr", "clip", "weight_decay", "spectral", "spectral_stack", "seed"),
+)
 _HOURS = {
     "relations": 0.04,
     "errors": 0.08,
