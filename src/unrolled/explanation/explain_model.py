@@ -29,6 +29,7 @@ from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
 from unrolled.linalg.freed_memory import keep_freed_memory
+from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.model_runs.nested_tensors import copy_tensors
 from unrolled.model_runs.preserve_model import preserved
 
@@ -45,7 +46,7 @@ def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None
         rnn: Which networks are opened.
         seed: Every run starts all generators of random numbers from it; None to let them go on.
     """
-    with infinite_weights_named(model):
+    with infinite_weights_named(model), without_autocast():
         try:
             return _explain_by_class(model, asked, rnn, seed)
         except NoKernelError as error:

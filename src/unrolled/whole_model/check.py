@@ -21,6 +21,7 @@ from unrolled.explanation.targets.likely_targets import has_classes, likely_targ
 from unrolled.explanation.targets.select_target import Target
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.whole_model.account import account
 from unrolled.whole_model.check_result import Check, CheckedPart
 from unrolled.whole_model.part_description import module_kind, ngrams_of, reads_of
@@ -30,6 +31,7 @@ from unrolled.whole_model.result import Account
 __all__ = ["check"]
 
 
+@without_autocast()  # the calls that it tries switch it off
 def check(
     model: nn.Module,
     *args: object,
