@@ -56,6 +56,11 @@ class ComputedIds:
         """Return how integers were made of token ids; None if they were not, or belong to one token each."""
         return self._made.get(value) if isinstance(value, Tensor) else None
 
+    def made_of_ids(self, numbers: Tensor) -> bool:
+        """Whether numbers are ids, or made of ids; those that only masks made, such as lengths, are not."""
+        made = self.of(numbers)
+        return numbers in self.positions and numbers.dtype != torch.bool if made is None else not made.of_masks
+
     def name_masks(self, ids: Any) -> None:
         """Let masks have a name where they are added to value."""
         if self.positions.are_masks(ids):

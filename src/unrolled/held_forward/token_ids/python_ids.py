@@ -12,6 +12,7 @@ from unrolled.held_forward.operations.operation_names import Operation
 from unrolled.held_forward.operations.python_values import FROM_PYTHON, TO_NUMPY, TO_PYTHON
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
+from unrolled.held_forward.token_ids.computed_ids import ComputedIds
 
 __all__ = ["PythonIds"]
 
@@ -21,10 +22,11 @@ class PythonIds:
 
     Args:
         rows: Names the tables.
+        computed: Knows the integers that are made of ids, of one token or of several.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, rows: Rows, computed: ComputedIds) -> None:
+        self._rows, self._computed = rows, computed
         self._numbers: set[int] = set()
         self._to_numpy = False  # no mode meets what torch.LongTensor makes of a list
         self._returned: TensorNotes[bool] = TensorNotes()
@@ -33,7 +35,9 @@ class PythonIds:
 
     def follow(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:
         """Follow an operation on what carries no value."""
-        if operation.name in TO_PYTHON and not args[0].is_floating_point() and args[0].dtype != torch.bool:
+        if operation.name in TO_PYTHON:
+            if not self._computed.made_of_ids(args[0]):
+                return
             self._numbers.update(torch.as_tensor(result, device="cpu").reshape(-1).tolist())
             self._to_numpy = self._to_numpy or operation.name in TO_NUMPY
         elif not self._numbers:
@@ -57,9 +61,12 @@ class PythonIds:
 
     def _weigh(self, factors: tuple[Any, ...]) -> None:
         """Remember a table of vectors that is multiplied: what weighs its rows may be made of such numbers."""
-        named = self._rows.tables
-        for each in factors:
-            if isinstance(each, Tensor) and self._rows.origin(each).name in named:
+        given = [each for each in factors if isinstance(each, Tensor)]
+        origins = [self._rows.origin(each) for each in given]
+        if all(kind == "bias" for kind, _, _ in origins):
+            return  # a parameter is not made of ids
+        for each, origin in zip(given, origins, strict=True):
+            if origin.name in self._rows.tables:
                 self._read(each)
 
     def _holds(self, ids: Any) -> bool:

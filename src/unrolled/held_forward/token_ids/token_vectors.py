@@ -48,7 +48,7 @@ class TokenVectors:
         self.rows, self.positions = rows, positions
         self.computed = ComputedIds(rows, positions)
         self.numbers = IntegerNumbers(rows)
-        self.python_ids = PythonIds(rows)
+        self.python_ids = PythonIds(rows, self.computed)
         self.rounded: TensorNotes[Tensor] = TensorNotes()
         """The numbers of which whole ones were made."""
         self._of_ids: TensorNotes[tuple[Any, int]] = TensorNotes()
