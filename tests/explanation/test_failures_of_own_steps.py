@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 import unrolled
-from own_cells import IDS, D, V, gru_in_a_loop
-from unrolled.errors import ShapeError, UsageError
+from own_cells import IDS, D, E, Loop, V, first, gru_in_a_loop, zero
+from unrolled.errors import ShapeError, UnsupportedOperationError, UsageError
 
 WRONG = {
     "an id without a row": (torch.tensor([[3, V]], device="cpu"), UsageError, rf"the id {V} at \(0, 1\); expected ids"),
@@ -49,3 +49,25 @@ def test_a_fault_of_the_model_with_right_arguments_stays_as_it_is():
     model.least = IDS.shape[1] + 1
     with pytest.raises(RuntimeError, match=r"^a fault of the model's own$"):
         unrolled.explain(model, IDS, target=1)
+
+
+class Twice(nn.Module):
+    """Keeps its hidden state as both parts of a pair, as a cell does that takes the place of an LSTM's."""
+
+    def __init__(self, second):
+        super().__init__()
+        self.read, self.keep, self.second = nn.Linear(E, D), nn.Linear(D, D), second
+
+    def forward(self, each, state):
+        hidden, memory = state
+        hidden = torch.tanh(self.read(each) + self.keep(hidden) + memory)
+        return hidden, self.second(hidden)
+
+
+def test_a_step_that_returns_its_state_twice_is_told_to_return_a_copy():
+    def model(second):
+        return Loop(Twice(second), lambda cell, x, state: cell(x, state), lambda ids: (zero(ids), zero(ids)), first)
+
+    with pytest.raises(UnsupportedOperationError, match=r"as two parts of its state; return a copy .*\.clone\(\)"):
+        unrolled.explain(model(lambda hidden: hidden), IDS, target=1)
+    assert abs(unrolled.explain(model(torch.clone), IDS, target=1).ledger.remainder) < 1e-9

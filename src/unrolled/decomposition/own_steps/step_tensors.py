@@ -164,10 +164,14 @@ class StepTensors:
 
     def _two_states(self, one: Place, other: Place) -> UnsupportedOperationError:
         """Return the error for two arguments that hold one result, as those to the left and above in an image."""
-        path, method, names = self.call.path, self.call.form.method, list(dict.fromkeys((one[0], other[0])))
+        path, method, name = self.call.path, self.call.form.method, one[0]
+        if name == other[0]:
+            return self.call.refusal(
+                "it returns one tensor as two parts of its state; return a copy as one of them: .clone()"
+            )
         return self.call.refusal(
-            f"{' and '.join(map(str, names))} hold the same result of earlier calls; name the one that is its state: "
-            f"rnn=unrolled.as_cell({path!r}, method={method!r}, state={names[0]!r})"
+            f"{name} and {other[0]} hold the same result of earlier calls; name the one that is its state: "
+            f"rnn=unrolled.as_cell({path!r}, method={method!r}, state={name!r})"
         )
 
     def check(self) -> None:
