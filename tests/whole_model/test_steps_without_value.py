@@ -95,3 +95,27 @@ def test_another_start_has_another_part():
     assert set(found["zeros"]) == {"encoder.bias_ih_l0", "encoder.bias_hh_l0", "head.bias"} | {
         f"decoder.bias_{kind}" for kind in ("ih", "hh")
     }
+
+
+PLACES = {
+    "max": lambda scores: scores.max(1)[1],
+    "topk": lambda scores: scores.topk(1)[1][:, 0],
+    "sort": lambda scores: scores.sort(1, descending=True).indices[:, 0],
+    "kthvalue": lambda scores: scores.kthvalue(scores.shape[1], 1).indices,
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_place_of_the_largest_is_held_however_it_is_found(name):
+    """The judge is argmax: the same class by another operation."""
+
+    def start(model, state):
+        return model.embed(PLACES[name](model.head(state)))
+
+    torch.manual_seed(1)
+    tokens, named = parts("a cell", start)
+    torch.manual_seed(1)
+    expected_tokens, expected = parts("a cell", STARTS["the likeliest class"])
+    assert torch.equal(tokens, expected_tokens)
+    assert torch.equal(named[name], expected["argmax"])
+    assert "embed.weight" not in named

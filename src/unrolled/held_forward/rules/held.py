@@ -133,8 +133,11 @@ def extreme_over_axes(call: HeldCall) -> Tensor:
 def selection(call: HeldCall) -> Any:
     """Pick entries: which ones is held, and autograd holds it. Those of a gate are gates."""
     result, gate = call.run(*call.args), call.gates.of(call.args[0])
-    if gate is not None and isinstance(result, tuple) and call.name in _ALONG_AN_AXIS:
-        picked, index = result
+    if not isinstance(result, tuple) or call.name not in _ALONG_AN_AXIS:
+        return result
+    picked, index = result
+    call.rows.mark(index, "held", call.name)  # as that of argmax: what a model reads there is not a parameter alone
+    if gate is not None:
         axis = call.named("input", *_ALONG_AN_AXIS[call.name]).get("dim", -1)
         index = index if index.dim() == gate.risen.dim() else index.unsqueeze(axis)
         risen, at_zero = (part.gather(axis, index).view_as(picked) for part in (gate.risen, gate.at_zero))
