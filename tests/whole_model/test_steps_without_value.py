@@ -119,3 +119,28 @@ def test_the_place_of_the_largest_is_held_however_it_is_found(name):
     assert torch.equal(tokens, expected_tokens)
     assert torch.equal(named[name], expected["argmax"])
     assert "embed.weight" not in named
+
+
+READS = {
+    "index": lambda table, place: table[place],
+    "index_select": lambda table, place: table.index_select(0, place),
+    "gather": lambda table, place: table.gather(0, place[:, None].expand(-1, table.shape[1])),
+    "take_along_dim": lambda table, place: torch.take_along_dim(table, place[:, None].expand(-1, table.shape[1]), 0),
+    "one by one": lambda table, place: torch.stack([table[each] for each in place]),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_read_at_a_held_place_is_held_however_it_is_read(name):
+    """The judge is the module of the table: it reads the same row."""
+
+    def start(model, state):
+        return READS[name](model.embed.weight, model.head(state).argmax(1))
+
+    torch.manual_seed(1)
+    tokens, named = parts("a cell", start)
+    torch.manual_seed(1)
+    expected_tokens, expected = parts("a cell", STARTS["the likeliest class"])
+    assert torch.equal(tokens, expected_tokens)
+    assert set(named) == set(expected)
+    torch.testing.assert_close(named["argmax"], expected["argmax"], rtol=0, atol=0)

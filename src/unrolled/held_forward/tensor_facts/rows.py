@@ -210,6 +210,7 @@ class Rows:
     def inherit(self, results: object, sources: Iterable[Tensor]) -> None:
         """Give results the origin of the first of their sources that has one; computed ids come before all others.
 
+        Held integers come next: they pick rows, as the likeliest class does, also of a table that stands before them.
         Numbers of an argument come before parameters. Tables come before other parameters, which may scale their
         vectors, and before integers of an argument, which may be ids.
         """
@@ -217,6 +218,9 @@ class Rows:
         origins = [origin for _, origin in found if origin.kind not in ("constant", "argument", "answer")]
         arguments = [source for source, origin in found if origin.kind == "argument"]
         computed = next((origin for origin in origins if origin.kind == "computed"), None)
+        computed = computed or next(
+            (origin for source, origin in found if origin.kind == "held" and _picks(source)), None
+        )
         table = next((origin for origin in origins if origin.name in self.tables), None)
         if computed is not None or (origins and origins[0].kind != "bias"):
             self.mark(results, *(computed or origins[0]))
@@ -235,3 +239,8 @@ class Rows:
             self.mark(results, *_OF_ARGUMENTS)
         else:
             self.inherit(results, sources)
+
+
+def _picks(value: Tensor) -> bool:
+    """Whether these are integers, which may be places of rows."""
+    return not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
