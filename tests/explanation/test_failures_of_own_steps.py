@@ -71,33 +71,3 @@ def test_a_step_that_returns_its_state_twice_is_told_to_return_a_copy():
     with pytest.raises(UnsupportedOperationError, match=r"as two parts of its state; return a copy .*\.clone\(\)"):
         unrolled.explain(model(lambda hidden: hidden), IDS, target=1)
     assert abs(unrolled.explain(model(torch.clone), IDS, target=1).ledger.remainder) < 1e-9
-
-
-class Cached(nn.Module):
-    """Writes its next state into the dictionary that it receives, and returns what it is told to."""
-
-    def __init__(self, returns):
-        super().__init__()
-        self.read, self.keep, self.returns = nn.Linear(E, D), nn.Linear(D, D), returns
-
-    def forward(self, each, state):
-        hidden = torch.tanh(self.read(each) + self.keep(state["memory"]))
-        state["memory"] = 0.5 * state["memory"] + hidden
-        return self.returns(hidden, state)
-
-
-def test_a_step_that_keeps_its_state_in_a_dictionary_of_its_caller_is_told_to_return_it():
-    def model(returns, step, read):
-        return Loop(Cached(returns), step, lambda ids: {"memory": zero(ids)}, read)
-
-    def step(cell, each, state):
-        cell(each, state)
-        return state
-
-    def memory(state):
-        return state["memory"]
-
-    with pytest.raises(UnsupportedOperationError, match=r"list or dictionary .* return that state instead"):
-        unrolled.explain(model(lambda hidden, _: hidden, step, memory), IDS, target=1)
-    returned = model(lambda _, state: state, lambda cell, each, state: cell(each, state), memory)
-    assert abs(unrolled.explain(returned, IDS, target=1).ledger.remainder) < 1e-9

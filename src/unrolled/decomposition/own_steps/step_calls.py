@@ -95,30 +95,19 @@ class StepCall:
 
     def run(self, tensors: Mapping[Place, Tensor], function: Callable[..., Any] | None = None) -> Any:
         """Run the step on other tensors."""
-        bound = self._bound_to(tensors)
-        return (self.function if function is None else function)(*bound.args, **bound.kwargs)
-
-    def _bound_to(self, tensors: Mapping[Place, Tensor]) -> inspect.BoundArguments:
         arguments = {name: rebuilt(value, tensors, (name,)) for name, value in self.bound.arguments.items()}
-        return inspect.BoundArguments(self.bound.signature, arguments)
+        bound = inspect.BoundArguments(self.bound.signature, arguments)
+        return (self.function if function is None else function)(*bound.args, **bound.kwargs)
 
     def run_on_copies(self, tensors: Mapping[Place, Tensor]) -> Any:
         """Run the step as it is on copies, and note which of them it changes in place.
 
         Raises:
-            UnsupportedOperationError: If it changes one that it does not return, or puts another one into a list or a
-                dictionary that it does not return.
+            UnsupportedOperationError: If it changes one that it does not return.
         """
         pairs = {place for place, each in leaves(self.bound.arguments) if each.is_complex()}
         copies = {place: _copy(each, place in pairs) for place, each in tensors.items()}
-        bound = self._bound_to(copies)
-        given = [each for _, each in leaves(bound.arguments)]
-        result = self.function(*bound.args, **bound.kwargs)
-        known = [*given, *(each for _, each in leaves(result))]
-        if any(all(each is not one for one in known) for _, each in leaves(bound.arguments)):
-            raise self.refusal(
-                "it puts its next state into a list or dictionary that it receives; return that state instead"
-            )
+        result = self.run(copies)
         for place, copy in copies.items():
             if _is_changed(copy, tensors[place]):
                 self.written[place] = self._place_of(copy, place, dict(leaves(result)))
