@@ -43,6 +43,7 @@ class _AllDerivatives(WrittenOperations):
     def __init__(self, taken: TakenPlaces) -> None:
         super().__init__()
         self.taken = taken
+        self.by_reverse_mode = torch.is_grad_enabled()
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -58,7 +59,7 @@ class _AllDerivatives(WrittenOperations):
             args, kwargs = with_positions(func, args, kwargs or {})
             made, data = func(*args, **kwargs), copied_data(operation, args)
             return data.to(made).clone() if isinstance(data, Tensor) else made
-        if func is torch._C._set_grad_enabled:  # torch.no_grad()
+        if func is torch._C._set_grad_enabled and self.by_reverse_mode:  # torch.no_grad(); forward mode goes through
             return None
         if operation.name in TAKES_OUT:
             if not is_functorch_wrapped_tensor(args[0]):

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
@@ -169,6 +170,8 @@ class Increments(OperationMode):
         """Apply the rule of one operation."""
         operation, given = name_of(func), [*operands(args), *operands(options.values())]
         if not any(each in self.points for each in given):
+            if any(map(is_functorch_wrapped_tensor, given)):  # which stands for a tensor that may move
+                raise UnsupportedOperationError("the step uses torch.func, where increments are lost")
             with torch.no_grad():  # autograd is to follow increments only
                 result = func(*args, **options)
             return self.of_numbers(result) if all(map(self.is_number, given)) else result
