@@ -261,6 +261,15 @@ def test_a_function_of_which_torch_has_no_derivative_is_refused(name, function):
         unrolled.explain(OfOperation(function), torch.tensor([[3, 1]]), target=1, expansion="operating")
 
 
+@pytest.mark.parametrize("name", ["bessel_j0", "scatter_reduce"])
+def test_constants_of_such_functions_are_not_refused(name):
+    places = torch.tensor([0, 0, 1, 1])
+    given = (0, places, GAIN, "prod") if name == "scatter_reduce" else ()
+    function = getattr(torch, name, None) or getattr(special, name)
+    model = OfOperation(lambda z: z * function(torch.ones_like(GAIN), *given))
+    assert unrolled.explain(model, torch.tensor([[3, 1]]), target=1, expansion="operating").exact
+
+
 def test_every_special_function_that_changes_has_a_derivative_or_is_refused():
     z, counts = torch.tensor([0.3, 0.6, 0.7]).double(), torch.tensor([2.0, 3.0, 4.0]).double()
     names = [name for name in special.__all__ if name not in ("round", "expit", "softmax", "log_softmax", "logsumexp")]

@@ -12,13 +12,15 @@ functions and of orthogonal polynomials is zero: they are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, special
+from torch._C._functorch import is_batchedtensor
+from torch.autograd.forward_ad import unpack_dual
 from torch.overrides import TorchFunctionMode
 
 from unrolled.linalg.determinants import det, logdet, slogdet
@@ -185,18 +187,30 @@ def _glu(z: Tensor, dim: int = -1) -> Tensor:
 
 def _without_products(scatter_reduce: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def run(*given: Any, **named: Any) -> Tensor:
-        if "prod" in (named.get("reduce"), *given[4:5]):
+        if "prod" in (named.get("reduce"), *given[4:5]) and _is_differentiated(given, named):
             raise _taken_for_zero("scatter_reduce by 'prod'")
         return scatter_reduce(*given, **named)
 
     return run
 
 
-def _refused(name: str) -> Callable[..., NoReturn]:
-    def run(*_: object, **__: object) -> NoReturn:
-        raise _taken_for_zero(name)
+def _refused(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def run(*given: Any, **named: Any) -> Tensor:
+        if _is_differentiated(given, named):
+            raise _taken_for_zero(name)
+        return function(*given, **named)
 
     return run
+
+
+def _is_differentiated(given: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Tell whether an operand may be none of the constants, whose derivative is zero."""
+    return any(
+        # vmap hides the tangent
+        is_batchedtensor(each) or each.requires_grad or unpack_dual(each).tangent is not None
+        for each in (*given, *named.values())
+        if isinstance(each, Tensor)
+    )
 
 
 def _taken_for_zero(name: str) -> NotImplementedError:
@@ -259,7 +273,11 @@ _WRITTEN: dict[Callable[..., Any], Callable[..., Any]] = {
     F.multi_head_attention_forward: _many_heads,
     torch.cdist: _cdist,
     **{each: _without_products(each) for each in (torch.scatter_reduce, Tensor.scatter_reduce, Tensor.scatter_reduce_)},
-    **{each: _refused(name) for name, each in vars(special).items() if re.match(r"airy|.*(bessel|polynomial)_", name)},
+    **{
+        each: _refused(name, each)
+        for name, each in vars(special).items()
+        if re.match(r"airy|.*(bessel|polynomial)_", name)
+    },
 }
 _OPERANDS = ("input", "A", "B", "x1", "x2", "other", "input2")
 """The names of the first arguments of these operations, in their order."""
