@@ -75,3 +75,15 @@ def test_a_table_that_weighs_states_is_not_noted_where_ids_are_logged():
 
     found = unrolled.account(Tied(None), IDS, target=0)
     assert not [note for note in found.notes if "numbers of Python" in note]
+
+
+def test_a_table_that_a_parameter_turns_is_not_noted_where_lengths_are_taken():
+    class Turned(Bag):
+        def forward(self, ids):
+            longest = int((ids != 0).sum(1).max())
+            table = self.embed.weight @ self.rnn.weight_hh_l0[:D].T
+            return self.head(self.rnn(nn.functional.embedding(ids[:, :longest], table))[0][:, -1])
+
+    found = unrolled.account(Turned(None), IDS, target=0)
+    assert found.closes
+    assert not [note for note in found.notes if "numbers of Python" in note]
