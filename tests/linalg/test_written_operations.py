@@ -125,12 +125,13 @@ def derivatives(function, state, direction, weights):
 
 @pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
 @pytest.mark.parametrize("upper", [True, False])
-def test_triangular_solve_reads_one_triangle(upper):
+@pytest.mark.parametrize("unit", [True, False])
+def test_triangular_solve_reads_one_triangle(unit, upper):
     """As its derivative does: those of torch's reverse mode are right."""
     z, direction = draw(D, seed=4), draw(D, seed=5)
 
     def solved(z):
-        return torch.triangular_solve(z[:, None], A=matrix(z), upper=upper).solution[:, 0]
+        return torch.triangular_solve(z[:, None], A=matrix(z), upper=upper, unitriangular=unit).solution[:, 0]
 
     found = torch.func.jvp(with_written_operations(solved), (z,), (direction,))[1]
     true = torch.autograd.functional.jacobian(solved, z) @ direction

@@ -151,7 +151,8 @@ def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
 def _triangular_solve(
     b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
-    triangle = a.triu() if upper else a.tril()
+    beside = int(unitriangular)  # the diagonal is not read then
+    triangle = a.triu(beside) if upper else a.tril(-beside)
     solved: tuple[Tensor, Tensor] = torch.triangular_solve(b, triangle, upper, transpose, unitriangular)
     return solved
 
