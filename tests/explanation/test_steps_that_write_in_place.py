@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import unrolled
-from unrolled.errors import UnsupportedOperationError
+from unrolled.errors import ParityError, UnsupportedOperationError
 
 V, D, WINDOW = 11, 3, 2
 IDS = torch.tensor([[3, 1, 4], [9, 2, 6]])
@@ -106,6 +107,48 @@ def test_a_step_that_changes_what_it_does_not_return_is_refused_by_the_name_of_t
     model = Reader(lambda old, value: 2 * old.copy_(value)).double()
     with pytest.raises(UnsupportedOperationError, match=r"cell\.forward .*changes window in place and returns other"):
         unrolled.explain(model, IDS[:1], target=1)
+
+
+class Activated(nn.Module):
+    """Its step takes an activation of the input, in place or anew; the model may read its input once more."""
+
+    class Step(nn.Module):
+        def __init__(self, inplace):
+            super().__init__()
+            self.a, self.b, self.inplace = nn.Linear(D, D), nn.Linear(D, D), inplace
+
+        def forward(self, x, h):
+            return torch.tanh(self.a(F.relu(x, inplace=self.inplace)) + self.b(h))
+
+    def __init__(self, inplace, reads_again=False):
+        super().__init__()
+        torch.manual_seed(7)
+        self.embed, self.head, self.cell = nn.Embedding(V, D), nn.Linear(D, 3), self.Step(inplace)
+        self.reads_again = reads_again
+
+    def forward(self, ids):
+        state, inputs = torch.zeros(len(ids), D, dtype=torch.float64), 0.0
+        for x in self.embed(ids).unbind(1):
+            x = x.clone()  # as a view of several it may not be changed
+            state = self.cell(x, state)
+            inputs = inputs + x if self.reads_again else inputs
+        return self.head(state + inputs)
+
+
+@pytest.mark.parametrize("expansion", ["secant", "operating", "shares"])
+def test_an_input_that_is_activated_in_place_has_the_n_grams_of_one_that_is_not(expansion):
+    found, expected = (
+        unrolled.explain(Activated(each).double(), IDS[:1], target=1, expansion=expansion) for each in (True, False)
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions)
+    assert abs(found.ledger.remainder) < 1e-9
+    assert found.notes == expected.notes
+
+
+@pytest.mark.parametrize("expansion", ["secant", "operating", "shares"])
+def test_an_input_that_is_changed_in_place_and_read_again_is_refused(expansion):
+    with pytest.raises(ParityError, match="the held run differs from the model's own output"):
+        unrolled.explain(Activated(True, reads_again=True).double(), IDS[:1], target=1, expansion=expansion)
 
 
 class Simple(nn.Module):

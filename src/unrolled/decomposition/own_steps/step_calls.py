@@ -90,8 +90,8 @@ class StepCall:
     bound: inspect.BoundArguments
     places: tuple[Place, ...]
     """The places of the tensors among the arguments. Complex numbers are given as pairs of numbers."""
-    written: dict[Place, Place] = field(default_factory=dict)
-    """The arguments that the step changes in place: where each stands among the results."""
+    written: dict[Place, Place | None] = field(default_factory=dict)
+    """The arguments that the step changes in place: where each stands among the results, if it is one of them."""
 
     def run(self, tensors: Mapping[Place, Tensor], function: Callable[..., Any] | None = None) -> Any:
         """Run the step on other tensors."""
@@ -103,7 +103,7 @@ class StepCall:
         """Run the step as it is on copies, and note which of them it changes in place.
 
         Raises:
-            UnsupportedOperationError: If it changes one that it does not return.
+            UnsupportedOperationError: If it changes a state that it does not return.
         """
         pairs = {place for place, each in leaves(self.bound.arguments) if each.is_complex()}
         copies = {place: _copy(each, place in pairs) for place, each in tensors.items()}
@@ -113,12 +113,19 @@ class StepCall:
                 self.written[place] = self._place_of(copy, place, dict(leaves(result)))
         return result
 
-    def _place_of(self, changed: Tensor, place: Place, results: Mapping[Place, Tensor]) -> Place:
-        """Find an argument that was changed in place among the results, by its memory or by its numbers."""
+    def _place_of(self, changed: Tensor, place: Place, results: Mapping[Place, Tensor]) -> Place | None:
+        """Find an argument that was changed in place among the results, by its memory or by its numbers.
+
+        None of an input that is not returned, as an activation in place changes: the caller's own stays as it was.
+        """
         for same in (same_tensor, torch.equal):
             if (found := next((then for then, each in results.items() if same(changed, each)), None)) is not None:
                 return found
-        raise self.refusal(f"it changes {place[0]} in place and returns other numbers; compute a new tensor instead")
+        if place in self.form.state:
+            raise self.refusal(
+                f"it changes {place[0]} in place and returns other numbers; compute a new tensor instead"
+            )
+        return None
 
     def refusal(self, why: str) -> UnsupportedOperationError:
         """Return the error for a step that cannot be opened."""
@@ -161,9 +168,10 @@ def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iter
 def _with_writes(call: StepCall, found: Mapping[Place, Tensor], result: Any) -> Any:
     """Write results into the arguments that a step changes in place; the result holds these arguments."""
     results = dict(leaves(result))
-    for place, then in call.written.items():
+    returned = {place: then for place, then in call.written.items() if then is not None}
+    for place, then in returned.items():
         found[place].copy_(results[then])
-    return rebuilt(result, {then: found[place] for place, then in call.written.items()})
+    return rebuilt(result, {then: found[place] for place, then in returned.items()})
 
 
 def _stand_in(path: str, module: nn.Module, form: StepForm) -> Callable[..., Any]:
