@@ -109,22 +109,22 @@ class StepCall:
         copies = {place: _copy(each, place in pairs) for place, each in tensors.items()}
         result = self.run(copies)
         for place, copy in copies.items():
-            if _is_changed(copy, tensors[place]):
-                self.written[place] = self._place_of(copy, place, dict(leaves(result)))
+            if _is_written(copy, tensors[place]):
+                self.written[place] = self._place_of(copy, dict(leaves(result)))
+                if self.written[place] is None and place in self.form.state and _is_changed(copy, tensors[place]):
+                    raise self.refusal(
+                        f"it changes {place[0]} in place and returns other numbers; compute a new tensor instead"
+                    )
         return result
 
-    def _place_of(self, changed: Tensor, place: Place, results: Mapping[Place, Tensor]) -> Place | None:
-        """Find an argument that was changed in place among the results, by its memory or by its numbers.
+    def _place_of(self, written: Tensor, results: Mapping[Place, Tensor]) -> Place | None:
+        """Find an argument that was written among the results, by its memory or by its numbers.
 
-        None of an input that is not returned, as an activation in place changes: the caller's own stays as it was.
+        None of an input that is not returned, as an activation in place writes it: the caller's own stays as it was.
         """
         for same in (same_tensor, torch.equal):
-            if (found := next((then for then, each in results.items() if same(changed, each)), None)) is not None:
+            if (found := next((then for then, each in results.items() if same(written, each)), None)) is not None:
                 return found
-        if place in self.form.state:
-            raise self.refusal(
-                f"it changes {place[0]} in place and returns other numbers; compute a new tensor instead"
-            )
         return None
 
     def refusal(self, why: str) -> UnsupportedOperationError:
@@ -149,10 +149,13 @@ def _copy(each: Tensor, is_pairs: bool) -> Tensor:
     return torch.complex(*each.unbind(-1)) if is_pairs else each.clone()
 
 
+def _is_written(copy: Tensor, before: Tensor) -> bool:
+    """Tell whether a copy was written, with other numbers or the same; tensors of inference mode do not count that."""
+    return copy is not before and (_is_changed(copy, before) if copy.is_inference() else copy._version > 0)
+
+
 def _is_changed(copy: Tensor, before: Tensor) -> bool:
     """Tell whether a copy has other numbers than the tensor that it was made of."""
-    if copy is before or (not copy.is_inference() and copy._version == 0):
-        return False
     return not torch.equal(real_form(copy), before)
 
 
