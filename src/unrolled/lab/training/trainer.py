@@ -55,9 +55,8 @@ class Trainer:
         if self.settings.tensorboard and group.is_main:
             callback = CallbackList(callback, TensorBoard(self.folder / "tensorboard"))
         self.callback = callback
-        if self.settings.freeze_vectors:
-            for _, embedding in config.task.embeddings(model):
-                embedding.weight.requires_grad_(False)
+        for _, embedding in config.task.embeddings(model) if self.settings.freeze_vectors else ():
+            embedding.weight.requires_grad_(False)
         if self.settings.spectral:
             normalise_spectrum(model, together=self.settings.spectral_stack)
         self.model = model.to(group.device).train()
@@ -275,8 +274,9 @@ class Trainer:
     def _stop(self) -> NoReturn:
         """Write a checkpoint, and raise the exception of the signal."""
         self._save()
-        saved = f"stopped and saved after step {self.state.step}; go on with"
-        self.interruption.raise_stop(saved, "resume", self.folder)
+        self.interruption.raise_stop(
+            f"stopped and saved after step {self.state.step}; go on with", "resume", self.folder
+        )
 
     def _finish(self) -> Run:
         """Evaluate the best weights on test, and write the results."""
