@@ -274,17 +274,15 @@ class Trainer:
     def _stop(self) -> NoReturn:
         """Write a checkpoint, and raise the exception of the signal."""
         self._save()
-        self.interruption.raise_stop(
-            f"stopped and saved after step {self.state.step}; go on with", "resume", self.folder
-        )
+        saved = f"stopped and saved after step {self.state.step}; go on with"
+        self.interruption.raise_stop(saved, "resume", self.folder)
 
     def _finish(self) -> Run:
         """Evaluate the best weights on test, and write the results."""
         state, config = self.state, self.config
         model = config.task.build()
-        # only the main process has the best weights; it sends them to the others
-        best = self.checkpoints.load_best(state.best) if self.group.is_main and state.best else {}
-        best = self.group.gather(best)[0]
+        mine = self.checkpoints.load_best(state.best) if self.group.is_main and state.best else {}
+        best = self.group.gather(mine)[0]  # the main process sends its own to the others
         load_tensors(model, best, self.checkpoints.folder)
         if (test := self._evaluate(model.to(self.group.device).eval(), "test")) is None:
             self._stop()
