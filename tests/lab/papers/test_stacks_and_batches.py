@@ -33,6 +33,11 @@ OTHERS = {
     ),
     f"MVM-E, {THIRTY}, batches of 1,024": (SingleChanges, f"sentiment: MVM-E, {THIRTY}", BATCHES),
     f"MVM-E, no biases, {THIRTY}, batches of 1,024": (WithoutBiases, f"longer: MVM-E, no biases, {THIRTY}", BATCHES),
+    f"MVM-E, no biases, {THIRTY}, batches of 1,024, weight decay 1e-05": (
+        WithoutBiases,
+        f"longer: MVM-E, no biases, {THIRTY}",
+        {**BATCHES, "weight_decay": 1e-5},
+    ),
 }
 NAMED = {"network", "changed"}
 
@@ -45,7 +50,7 @@ def without(settings, names):
     return {name: value for name, value in settings.items() if name not in names}
 
 
-def test_a_trial_is_one_of_another_item_with_one_change():
+def test_a_trial_is_one_of_another_item_with_its_changes():
     assert trials("day").keys() == trials("smoke").keys() == OTHERS.keys()
     for label, trial in trials("day").items():
         item, other, change = OTHERS[label]
