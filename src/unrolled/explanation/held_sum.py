@@ -54,5 +54,5 @@ def check_sum(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], 
     if gap is not None:
         raise ParityError(
             f"the held run differs from the model's own output by {gap:.3g}; expected rounding at most: does the "
-            "model draw random numbers, or change at every call?"
+            "model draw random numbers, change at every call, or read an input again that a step changes in place?"
         )

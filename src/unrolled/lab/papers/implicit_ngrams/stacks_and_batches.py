@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -43,10 +43,10 @@ from unrolled.lab.papers.implicit_ngrams.without_biases import WithoutBiases
 
 __all__ = ["StacksAndBatches"]
 
+_DECAY = 1e-5
 _STACK: Mapping[str, Any] = {"spectral": True, "spectral_stack": True}
 _BATCHES: Mapping[str, Any] = {"batch": 1024}
-_DECAYED: Mapping[str, Any] = {**_BATCHES, "weight_decay": 1e-5}
-_DECAY = 1e-5
+_DECAYED: Mapping[str, Any] = {**_BATCHES, "weight_decay": _DECAY}
 _THIRTY = "rate 0.002, 30 epochs, a new optimiser in each"
 
 
@@ -58,40 +58,42 @@ class _Change:
     item: type[Experiment]
     chosen: Mapping[str, Any]
     """The settings that pick the other item's trials."""
-    networks: Mapping[str, Mapping[str, Any]]
-    """The settings that pick a network."""
     changed: Mapping[str, Any]
+    networks: Sequence[str] = ("GRU", "LSTM")
+    named: str = "network"
+    """The setting that holds the network's name."""
 
 
-_KINDS = {network: {"kind": network} for network in ("GRU", "LSTM")}
-_GATED = {network: {"network": network} for network in _KINDS}
-_MVM_E = {"MVM-E": {"network": "MVM-E"}}
 _ERRORS = (
-    _Change("matrices normalised together", Approximation, {"weight_decay": _DECAY}, _KINDS, _STACK),
+    _Change("matrices normalised together", Approximation, {"weight_decay": _DECAY}, _STACK, named="kind"),
     _Change(
         "all settings of the notebook, matrices normalised together",
         SingleChanges,
         {"part": "errors", "changed": "all settings of the notebook"},
-        _GATED,
         _STACK,
     ),
     _Change(
         "all settings of the notebook, no biases, matrices normalised together",
         WithoutBiases,
         {"part": "notebook"},
-        _GATED,
         _STACK,
     ),
 )
 _SENTIMENT = (
-    _Change(f"{_THIRTY}, batches of 1,024", SingleChanges, {"part": "sentiment", "changed": _THIRTY}, _MVM_E, _BATCHES),
-    _Change(f"no biases, {_THIRTY}, batches of 1,024", WithoutBiases, {"part": "longer"}, _MVM_E, _BATCHES),
+    _Change(
+        f"{_THIRTY}, batches of 1,024",
+        SingleChanges,
+        {"part": "sentiment", "changed": _THIRTY},
+        _BATCHES,
+        ("MVM-E",),
+    ),
+    _Change(f"no biases, {_THIRTY}, batches of 1,024", WithoutBiases, {"part": "longer"}, _BATCHES, ("MVM-E",)),
     _Change(
         f"no biases, {_THIRTY}, batches of 1,024, weight decay 1e-05",
         WithoutBiases,
         {"part": "longer"},
-        _MVM_E,
         _DECAYED,
+        ("MVM-E",),
     ),
 )
 
@@ -114,8 +116,8 @@ class StacksAndBatches(Experiment):
                 {**settings, **change.changed, "network": network, "changed": change.title},
             )
             for change in (*_ERRORS, *_SENTIMENT)
-            for network, named in change.networks.items()
-            for settings in _first(change, named, scale)
+            for network in change.networks
+            for settings in settings_of(change.item, scale, **change.chosen, **{change.named: network}, seed=0)[:1]
         ]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
@@ -133,13 +135,6 @@ class StacksAndBatches(Experiment):
             Table("SST-2: accuracy, %", ("network", "changed", *SPLITS), rows),
         ]
         return Report([table for table in tables if table.rows] or tables[:1])
-
-
-def _first(change: _Change, named: Mapping[str, Any], scale: Scale) -> list[Mapping[str, Any]]:
-    """Give the settings of the other item's first trial of a network, if it has one."""
-    wanted = {**change.chosen, **named, "seed": 0}
-    listed = (trial.settings for trial in change.item().at(scale))
-    return [settings for settings in listed if wanted.items() <= dict(settings).items()][:1]
 
 
 def _pairs(changes: Sequence[_Change]) -> list[tuple[str, str]]:

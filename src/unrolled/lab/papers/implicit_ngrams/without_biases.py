@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled.errors import UsageError
-from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -159,7 +159,7 @@ class WithoutBiases(Experiment):
         listed = []
         for name, part in _PARTS.items():
             for network, change in part.networks:
-                others = _others(part, network, scale)
+                others = settings_of(part.item, scale, **part.chosen, **{part.named: network})
                 if not others and scale != "smoke":
                     raise UsageError(f"{part.item.name} has no trial of {network} at scale {scale}")
                 for settings in others[: part.seeds.get(network, 1)]:
@@ -185,13 +185,6 @@ class WithoutBiases(Experiment):
             _scores("Names: F1 of entities, %", _found(results, "names"), "f1", names),
         ]
         return Report([table for table in tables if table.rows] or tables[:1])
-
-
-def _others(part: _Part, network: str, scale: Scale) -> list[Mapping[str, Any]]:
-    """List the settings of the other item's trials of a network."""
-    wanted = {**part.chosen, part.named: network}
-    listed = (trial.settings for trial in part.item().at(scale))
-    return [settings for settings in listed if wanted.items() <= dict(settings).items()]
 
 
 def _found(results: Sequence[Result], *parts: str) -> _Found:
