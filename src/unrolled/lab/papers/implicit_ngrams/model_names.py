@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = ["encoder_of", "encoder_settings", "main_models_first"]
 
+_OPTIONS = ("window", "bias", "num_layers", "heads", "feedforward_size")
 _MAIN = ("MVMA-G", "MVM-G", "GRU", "MVMA-L", "MVM-L", "LSTM")
 """The models that the paper's argument is about, and those that they approximate."""
 
@@ -17,8 +18,8 @@ def encoder_of(model: str) -> str:
 
 
 def encoder_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the encoder of the settings of a trial, with what they say of its window, its biases and its start."""
-    options = {name: chosen[name] for name in ("window", "bias") if name in chosen}
+    """Return the encoder of the settings of a trial, with what they say of its options and its start."""
+    options = {name: chosen[name] for name in _OPTIONS if name in chosen}
     return {
         "encoder": encoder_of(chosen["model"]),
         "options": options,

@@ -24,6 +24,7 @@ item in which the number is nearer the published one. All else is equal:
   one an epoch.
 - Reading: the Transformer of ``table3`` is read by the mean of its contexts, here by the first and the last, which the
   paper found similar, and by the last alone.
+- Layers: that Transformer with the layers and the rate of the notebook, and with the rest of its training as well.
 - Ratings: in ``intensification``, "not" weakens negative adjectives at scale cpu, as published, where the word vectors
   are trained, and not at scale day, where they are fixed.
 
@@ -81,6 +82,8 @@ _WIDE = {"vectors": "N(0, 1)"}
 _NARROW = {"vectors": "U(-0.1, 0.1)"}
 _RENEWED = {"optimisers": "one an epoch"}
 _SLOW = {"lr": 0.002}
+_LAYERS = {"num_layers": 2, "heads": 5, "feedforward_size": 300, **_SLOW}
+_TRAINED = {**_RENEWED, "batch": 1024, "epochs": 30, "weight_decay": 1e-5}
 _NOTEBOOK: Mapping[str, Any] = {
     **_WIDE, **_RENEWED, "lr": 0.02, "batch": 1024, "epochs": 15, "clip": 5.0, "word_dropout": 0.0,
 }  # fmt: skip
@@ -110,6 +113,10 @@ _CHANGES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "longer": {"30 epochs, a new optimiser in each": {**_RENEWED, "epochs": 30}},
     "dropout": {"dropout of 0.5": {"dropout": 0.5}},
     "reading": {"the last context": {"pooling": "last"}, "the first and the last context": {"pooling": "ends"}},
+    "layers": {
+        "two layers of 5 heads, 300 units between, rate 0.002": _LAYERS,
+        "layers, rate, batches, 30 epochs, new optimisers and weight decay of the notebook": {**_LAYERS, **_TRAINED},
+    },
     "narrow vectors": {
         "vectors from U(-0.1, 0.1)": _NARROW,
         "vectors from U(-0.1, 0.1), a new optimiser in each epoch": {**_NARROW, **_RENEWED},
@@ -130,15 +137,14 @@ _NETWORKS = {
     "optimisers": ("MVMA-G", "MVMA-ME", "Elman", "GRU"),
     "longer": ("MM", "MVMA-G", "Transformer"),
     "dropout": ("MM",),
-    "reading": ("Transformer",),
-    "narrow vectors": ("VA-EW", "MVMA-ME"),
-    "seeds": ("VA-EW", "MVMA-ME"),
+    **dict.fromkeys(("reading", "layers"), ("Transformer",)),
+    **dict.fromkeys(("narrow vectors", "seeds"), ("VA-EW", "MVMA-ME")),
     "rates": ("VA-EW",),
     "places": ("VA-W",),
 }  # fmt: skip
 _SEEDS = {"seeds": range(3)}
 _SIDES: dict[Scale, int] = {"smoke": 3, "cpu": 16, "day": 32, "paper": 32}  # of the matrices of MM
-_SENTIMENT = ("sentiment", "optimisers", "longer", "dropout", "reading")
+_SENTIMENT = ("sentiment", "optimisers", "longer", "dropout", "reading", "layers")
 _ALL_CLASSES = ("all classes", "narrow vectors", "rates", "places", "seeds")
 """The parts that learn nineteen classes, as ``relations-of-code`` does."""
 _OF_CODE: Mapping[str, Any] = {
@@ -162,8 +168,8 @@ _BASES: Mapping[str, Mapping[str, Any]] = {  # those of the other items at scale
     **dict.fromkeys(_ALL_CLASSES, _OF_CODE),
 }  # fmt: skip
 _SIZES: dict[Scale, dict[str, Any]] = {
-    "smoke": {"data": "made-up", "hidden": 8, "embedding": 8, "epochs": 2},
-    "cpu": {"data": "shortened", "hidden": 64, "embedding": 64},
+    "smoke": {"data": "made-up", "hidden": 20, "embedding": 8, "epochs": 2},
+    "cpu": {"data": "shortened", "hidden": 60, "embedding": 60},
     "day": {"data": "all", "hidden": 300, "embedding": 300},
     "paper": {"data": "all", "hidden": 300, "embedding": 300},
 }
@@ -176,7 +182,7 @@ _HOURS = {
     "errors": 0.08,
     "sentiment": 0.07,
     **dict.fromkeys(("optimisers", "longer", "dropout"), 0.12),
-    "reading": 0.15,
+    **dict.fromkeys(("reading", "layers"), 0.15),
     "ratings": 0.05,
     **dict.fromkeys(_ALL_CLASSES, 0.1),
 }
