@@ -45,8 +45,9 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/pytest -n auto --dist loadfile -m "not slow and not data"
 
+# A process that has ended its half takes of the other's: tests that share a training stay together.
 test-slow: $(STAMP)
-	$(BIN)/pytest -n auto -m "(slow or data) and not fuzz"
+	$(BIN)/pytest -n auto --dist worksteal -m "(slow or data) and not fuzz"
 
 test-fuzz: $(STAMP)
 	$(BIN)/pytest -n auto -m fuzz

@@ -48,7 +48,7 @@ def test_the_ledger_closes(head, pool, packed):
         closes("held", head, pool, packed, **network)
 
 
-@pytest.mark.slow_diagonal(3)
+@pytest.mark.slow_diagonal(4)
 @pytest.mark.quick_diagonal(2)  # quick: both smooth heads, every pooling
 @pytest.mark.parametrize(
     "head", [None, "gelu", *(pytest.param(each, marks=pytest.mark.slow) for each in ("relu", "norm"))]
