@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,24 +62,22 @@ class PastNetworks:
             with torch._C.DisableTorchFunction():  # or the copies would not be detached
                 return instead(output)
 
-        cut = in_this_thread(cut_off)
-        hooks = [network.register_forward_hook(cut) for network in self.networks]
-        try:
-            with preserved(self.model, self.seed), torch.enable_grad(), Attached():
-                tracer.begin_run(self.model)
-                opened, named = tracer.open_call(*given)
-                with tracer:
-                    output = self.model(*opened, **named)
-                    output = called_target(self.target, output) if callable(self.target) else output
-            if not isinstance(output, Tensor) or len(called) < len(set(self.networks)):
+        with ExitStack() as hooks:
+            for network in self.networks:
+                hooks.enter_context(network.register_forward_hook(in_this_thread(cut_off)))
+            try:
+                with preserved(self.model, self.seed), torch.enable_grad(), Attached():
+                    tracer.begin_run(self.model)
+                    opened, named = tracer.open_call(*given)
+                    with tracer:
+                        output = self.model(*opened, **named)
+                        output = called_target(self.target, output) if callable(self.target) else output
+                if not isinstance(output, Tensor) or len(called) < len(set(self.networks)):
+                    return False, []
+                output = output[..., list(classes)] if classes and output.dim() > 1 else output
+                return depends([output], list(places.values())), tracer.tables_read(self.model, [output])
+            except Exception:  # a model may fail in any way where its arguments are differentiated
                 return False, []
-            output = output[..., list(classes)] if classes and output.dim() > 1 else output
-            return depends([output], list(places.values())), tracer.tables_read(self.model, [output])
-        except Exception:  # a model may fail in any way where its arguments are differentiated
-            return False, []
-        finally:
-            for hook in hooks:
-                hook.remove()
 
 
 def with_gradients(args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[Any, dict[Place, Tensor]]:

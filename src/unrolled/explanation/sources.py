@@ -127,8 +127,5 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
         with torch._C.DisableTorchFunction():  # the mode is on here, and would carry on what was before
             return mode.open(name if calls == 1 else f"{name}, call {calls}", result)
 
-    handle = modules[name].register_forward_hook(in_this_thread(opened))
-    try:
+    with modules[name].register_forward_hook(in_this_thread(opened)):
         yield
-    finally:
-        handle.remove()

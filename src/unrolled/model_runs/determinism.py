@@ -146,12 +146,10 @@ def _observed(modules: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
     def collect(_: nn.Module, given: Any, named: Any, result: Any) -> None:
         found.extend(tensors_in((given, named, result)))
 
-    hooks = [module.register_forward_hook(in_this_thread(collect), with_kwargs=True) for module in modules]
-    try:
+    with ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_hook(in_this_thread(collect), with_kwargs=True))
         yield found
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def agree(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
@@ -219,7 +217,7 @@ def _random_operations(run: Callable[[], object], model: nn.Module) -> list[str]
     """Run a model once more and name the operations that draw, each once."""
     names = _Names()
     draws = _Draws(names)
-    with ExitStack() as stack:
+    with ExitStack() as hooks:
         for path, module in all_modules(model).items():
 
             def enter(_: nn.Module, __: Any, path: str = path) -> None:
@@ -228,8 +226,8 @@ def _random_operations(run: Callable[[], object], model: nn.Module) -> list[str]
             def leave(*_: Any) -> None:
                 draws.path.pop()
 
-            stack.callback(module.register_forward_pre_hook(in_this_thread(enter)).remove)
-            stack.callback(module.register_forward_hook(in_this_thread(leave)).remove)
+            hooks.enter_context(module.register_forward_pre_hook(in_this_thread(enter)))
+            hooks.enter_context(module.register_forward_hook(in_this_thread(leave)))
         with names, draws, torch.no_grad():
             run()
     return list(dict.fromkeys(draws.found))

@@ -168,8 +168,5 @@ def _counted(model: nn.Module) -> Iterator[list[int]]:
     if isinstance(model, torch.jit.ScriptModule):
         yield runs
         return
-    hook = model.register_forward_pre_hook(in_this_thread(lambda *_: runs.append(1)))
-    try:
+    with model.register_forward_pre_hook(in_this_thread(lambda *_: runs.append(1))):
         yield runs
-    finally:
-        hook.remove()

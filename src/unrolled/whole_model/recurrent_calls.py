@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 
 import torch
 from torch import nn
@@ -32,21 +33,19 @@ def recurrent_calls(
 
     def run() -> None:
         # their stand-ins stand outside: what is preserved comes back at the start of a run
-        with compiled_as_python(model), keras_as_steps(model), preserved(model, seed), torch.no_grad():
-            hooks = [
-                module.register_forward_pre_hook(
-                    in_this_thread(lambda _, given, named, path=path: received[path].append((given, named))),
-                    with_kwargs=True,
-                )
-                for path, module in all_modules(model).items()
-                if not isinstance(module, torch.jit.ScriptModule)
-            ]
-            try:
-                with named_failures((*args, *kwargs.values())):
-                    outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
-            finally:
-                for hook in hooks:
-                    hook.remove()
+        with (
+            compiled_as_python(model),
+            keras_as_steps(model),
+            preserved(model, seed),
+            torch.no_grad(),
+            ExitStack() as hooks,
+        ):
+            for path, module in all_modules(model).items():
+                if not isinstance(module, torch.jit.ScriptModule):
+                    receives = in_this_thread(lambda _, given, named, path=path: received[path].append((given, named)))
+                    hooks.enter_context(module.register_forward_pre_hook(receives, with_kwargs=True))
+            with named_failures((*args, *kwargs.values())):
+                outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
 
     seen = seen_steps(model, run)
     steps = found_steps(seen)

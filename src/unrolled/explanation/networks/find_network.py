@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import NoneType
@@ -178,15 +179,12 @@ def _without_kept_beside(
     registered = set(map(id, model.modules()))
     kept = [path for path in found if id(modules[path]) not in registered]
     called: set[str] = set()
-    hooks = [
-        modules[path].register_forward_pre_hook(in_this_thread(lambda *_, path=path: called.add(path))) for path in kept
-    ]
-    try:
+    with ExitStack() as hooks:
+        for path in kept:
+            note = in_this_thread(lambda *_, path=path: called.add(path))
+            hooks.enter_context(modules[path].register_forward_pre_hook(note))
         if kept:
             run()
-    finally:
-        for hook in hooks:
-            hook.remove()
     return [path for path in found if path not in kept or path in called]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -73,12 +73,10 @@ def recorded_calls(modules: Sequence[nn.Module]) -> Iterator[dict[nn.Module, lis
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         calls[module].append((copy_tensors(dict(bound.arguments)), copy_tensors(result)))
 
-    hooks = [module.register_forward_hook(in_this_thread(record), with_kwargs=True) for module in modules]
-    try:
+    with ExitStack() as hooks:
+        for module in modules:
+            hooks.enter_context(module.register_forward_hook(in_this_thread(record), with_kwargs=True))
         yield calls
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def written_twin(module: nn.Module, calls: Sequence[RecordedCall]) -> nn.Module | None:

@@ -132,12 +132,8 @@ def record_forward(model: nn.Module, rnn: Network, run: ModelRun) -> RecordedFor
         args, kwargs, copied = copy_tensors((given, named, result))
         calls.append(_Call(args, kwargs, copied, _weights(rnn), autocast_enabled()))
 
-    handle = rnn.register_forward_hook(in_this_thread(record), with_kwargs=True)
-    try:
-        with torch.no_grad():
-            output = run()
-    finally:
-        handle.remove()
+    with rnn.register_forward_hook(in_this_thread(record), with_kwargs=True), torch.no_grad():
+        output = run()
     call = _only_call(calls, rnn)
     with torch.no_grad():
         # a hook of the user's may have changed what the network gave; those of ours change nothing

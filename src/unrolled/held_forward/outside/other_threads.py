@@ -8,7 +8,7 @@ Modules that look vectors up are watched in every thread; other operations in wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -31,16 +31,12 @@ _MARK = "unrolled: made in another thread"
 @contextmanager
 def look_ups_noted(model: nn.Module) -> Iterator[None]:
     """Note what other threads look up in a model; one that only uses the model as well is not disturbed."""
-    handles = [
-        module.register_forward_hook(in_this_thread(lambda *_: None, elsewhere=partial(_note, path)))
-        for path, module in all_modules(model).items()
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag)
-    ]
-    try:
+    with ExitStack() as hooks:
+        for path, module in all_modules(model).items():
+            if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+                noted = in_this_thread(lambda *_: None, elsewhere=partial(_note, path))
+                hooks.enter_context(module.register_forward_hook(noted))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _note(path: str, _module: nn.Module, _given: object, found: object) -> None:
