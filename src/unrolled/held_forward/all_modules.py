@@ -16,6 +16,7 @@ __all__ = [
     "all_buffers",
     "all_modules",
     "all_parameters",
+    "is_within",
     "modules_inside",
     "unregistered_tensors",
 ]
@@ -48,6 +49,11 @@ def all_modules(model: nn.Module) -> dict[str, nn.Module]:
                         found[inner] = each
                         waiting.append((inner, each))
     return found
+
+
+def is_within(path: str, outer: str) -> bool:
+    """Tell by paths whether a module is another one, or inside it."""
+    return not outer or path == outer or path.startswith(f"{outer}.")
 
 
 def all_parameters(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -15,7 +15,7 @@ from unrolled.explanation.networks.keras_as_steps import keras_as_steps
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
 from unrolled.explanation.readout.run_model import named_failures
-from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import copy_tensors
 from unrolled.model_runs.preserve_model import preserved
@@ -61,17 +61,14 @@ def _recurrent_modules(model: nn.Module, steps: Collection[str]) -> list[str]:
     """Find what is recurrent: by what it is, by how a run calls it, or by its type's name; of nested ones the inner."""
     modules = all_modules(model)
     known = [path for path, each in modules.items() if isinstance(each, RECURRENT_MODULES)]
-    known = [path for path in known if not any(_inside(path, o) and isinstance(modules[o], Recurrent) for o in known)]
-    known += [path for path in steps if not any(path == each or _inside(each, path) for each in known)]
+    ours = [path for path in known if isinstance(modules[path], Recurrent)]
+    known = [path for path in known if not any(path != each and is_within(path, each) for each in ours)]
+    known += [path for path in steps if not any(is_within(each, path) for each in known)]
     named = [path for path, each in modules.items() if has_recurrent_name(each)]
     known += [
         path
         for path in named
-        if not any(path == each or _inside(each, path) or _inside(path, each) for each in known)
-        and not any(_inside(each, path) for each in named)
+        if not any(is_within(each, path) or is_within(path, each) for each in known)
+        and not any(path != each and is_within(each, path) for each in named)
     ]
     return [path for path in modules if path in known]
-
-
-def _inside(path: str, outer: str) -> bool:
-    return path != outer and path.startswith(f"{outer}." if outer else "")

@@ -25,7 +25,7 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.operations.coarsest_type import coarsest_type
 from unrolled.held_forward.outside.taken_places import Place, TakenPlaces
@@ -149,7 +149,7 @@ class RecordedRuns:
         without = [
             path
             for path in of_users
-            if path in mode.running.ran - mode.met and not any(each.startswith(f"{path}.") for each in mode.met)
+            if path in mode.running.ran - mode.met and not any(is_within(each, path) for each in mode.met)
         ]
         if without:
             raise NoKernelError(without)

@@ -19,7 +19,7 @@ from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
-from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.this_thread import in_this_thread
 
 __all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks", "notes_of_steps_around"]
@@ -166,10 +166,9 @@ class _Search:
         return seen_steps(self.model, self.run, adapters, owned=[self.modules[path] for path in self.of_users])
 
 
-def _inside(places: Iterable[str], paths: Iterable[str]) -> list[str]:
+def _inside(places: Sequence[str], paths: Iterable[str]) -> list[str]:
     """Return the paths that are one of some places or inside it."""
-    starts = tuple((place, f"{place}." if place else "") for place in places)
-    return [path for path in paths if any(path == place or path.startswith(start) for place, start in starts)]
+    return [path for path in paths if any(is_within(path, place) for place in places)]
 
 
 def _without_kept_beside(

@@ -23,7 +23,7 @@ from torch.overrides import BaseTorchFunctionMode
 from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.own_steps.step_calls import StepForm, same_tensor
 from unrolled.explanation.networks.as_cell import CellAdapter
-from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters
+from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters, is_within
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.model_runs.nested_tensors import Place, leaves
 
@@ -56,8 +56,7 @@ class SeenStep:
 
     def inside(self, other: SeenStep) -> bool:
         """Tell whether this is a part of another one's module, or another method of it."""
-        prefix = f"{other.path}." if other.path else ""
-        return self is not other and (self.path == other.path or self.path.startswith(prefix))
+        return self is not other and is_within(self.path, other.path)
 
     def form(self, names: Sequence[str] = (), asked: bool = False, adapted: bool = False) -> StepForm | None:
         """Find the state among the arguments and results.
@@ -239,8 +238,7 @@ def named_step(seen: Sequence[SeenStep], path: str, adapter: CellAdapter | None)
         form = each.form(adapter.state if adapter else (), asked=True, adapted=adapter is not None)
         if form is not None:
             return {path: _with_steps_inside(form, each, seen)}
-    prefix = f"{path}." if path else ""
-    return {each: form for each, form in found_steps(seen).items() if each == path or each.startswith(prefix)}
+    return {each: form for each, form in found_steps(seen).items() if is_within(each, path)}
 
 
 def _with_steps_inside(form: StepForm, step: SeenStep, seen: Sequence[SeenStep]) -> StepForm:
