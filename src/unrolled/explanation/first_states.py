@@ -13,6 +13,7 @@ from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.past_networks import Attached, with_gradients
 from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.model_runs.nested_tensors import copy_tensors, leaves, rebuilt
 from unrolled.model_runs.preserve_model import preserved
@@ -92,7 +93,7 @@ class _FirstStates:
             with torch._C.DisableTorchFunction():
                 begun += [each for each in states if not _continues(each, returned)]
                 result = copy_tensors(method(*own, **named))
-                returned += (e.requires_grad_() for _, e in leaves(result) if e.is_floating_point() or e.is_complex())
+                returned += (each.requires_grad_() for _, each in leaves(result) if holds_numbers(each))
                 return rebuilt(result, {place: each.clone() for place, each in leaves(result)})
 
         return called

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
 from unrolled.errors import UnsupportedOperationError
+from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.weighed_values import WeighedValues
 
 __all__ = ["check_linear", "without_rule"]
@@ -32,7 +33,7 @@ class WithoutRule(torch.autograd.Function):
 
 def without_rule(result: Tensor, message: str) -> Tensor:
     """Mark a result of an operation without a rule: an output that is made of it is refused with the message."""
-    if not (result.is_floating_point() or result.is_complex()):
+    if not holds_numbers(result):
         return result
     with torch.enable_grad():
         marked: Tensor = WithoutRule.apply(torch.zeros((), requires_grad=True, device="cpu"), result, message)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.operations.operands import carries
+from unrolled.held_forward.operations.operands import carries, holds_numbers
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.outside.shared_memory import SharedMemory
@@ -68,7 +68,7 @@ class WritesInPlace(OperationMode):
     def _open_around(self, part: Tensor, operands: Sequence[Any]) -> None:
         """Make a row of the constant that value is written into a part of: the whole of it carries value then."""
         whole = part._base
-        if whole is None or whole.requires_grad or not (whole.is_floating_point() or whole.is_complex()):
+        if whole is None or whole.requires_grad or not holds_numbers(whole):
             return
         if any(isinstance(each, Tensor) and each.requires_grad for each in operands):
             whole.copy_(self.rows.constant(whole))

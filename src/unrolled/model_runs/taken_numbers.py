@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.operations.operands import is_parameter
+from unrolled.held_forward.operations.operands import holds_numbers, is_parameter
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.operations.python_values import TAKES_OUT, taken_out_error
@@ -112,7 +112,7 @@ class _Moved(OperationMode):
                 return original(*args[1:], **options)
         if name in TAKES_OUT:
             first = args[0]
-            numbers = (first.is_floating_point() or first.is_complex()) and not is_parameter(first)
+            numbers = holds_numbers(first) and not is_parameter(first)
             if numbers and not self.taken.without_value(place_of_call()):
                 self.left -= 1
                 if self.left < 0:

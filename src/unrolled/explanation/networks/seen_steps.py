@@ -24,6 +24,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.own_steps.step_calls import StepForm, same_tensor
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters, is_within
+from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.model_runs.nested_tensors import Place, leaves
 
@@ -108,7 +109,7 @@ class SeenStep:
         for given, results in self.calls:
             for place, each in given.items():
                 found = next((where for where, result in reversed(returned) if same_tensor(each, result)), None)
-                if found is not None and (each.is_floating_point() or each.is_complex()):
+                if found is not None and holds_numbers(each):
                     counts[place] += 1
                     then.setdefault(place, found)
             returned += results.items()

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
 from unrolled.explanation.sources import is_mask
+from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.model_runs.nested_tensors import copy_tensors, tensors_in
 
@@ -98,7 +99,7 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
 def _ids_of_one(arguments: Sequence[object]) -> tuple[int, ...] | None:
     """Return the shape of the first tensor, if it is a list of ids without the axis of a batch."""
     first = next((each for each in arguments if isinstance(each, Tensor)), None)
-    if first is None or first.dim() != 1 or first.is_floating_point() or first.is_complex():
+    if first is None or first.dim() != 1 or holds_numbers(first):
         return None
     return tuple(first.shape)
 
@@ -111,7 +112,7 @@ def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None
     read, rows = called[-1].f_locals["input"], len(called[-1].f_locals["weight"])
     missing = read[(read < 0) | (read >= rows)]
     for value in arguments:
-        if not isinstance(value, Tensor) or value.is_floating_point() or value.is_complex():
+        if not isinstance(value, Tensor) or holds_numbers(value):
             continue
         outside = torch.isin(value, missing).nonzero()
         if len(outside):

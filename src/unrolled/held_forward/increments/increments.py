@@ -27,7 +27,7 @@ from torch.overrides import resolve_name
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.held_operations import HELD
 from unrolled.held_forward.increments.moving_places import MovingPlaces
-from unrolled.held_forward.operations.operands import of_kind, operands
+from unrolled.held_forward.operations.operands import holds_numbers, of_kind, operands
 from unrolled.held_forward.operations.operation_call import OperationCall
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import name_of, plain_form
@@ -189,7 +189,7 @@ class Increments(OperationMode):
             args = (args[1], args[0], *args[2:])
         if self.holds(name, args):
             result = self.of_numbers(function(*self.at(1, args), **options))
-        elif places := [each for each in given if each in self.points and not _is_number(each)]:
+        elif places := [each for each in given if each in self.points and not holds_numbers(each)]:
             if name not in PLACE_RULES or any(each not in self.places for each in places):
                 raise UnsupportedOperationError(f"the state changes the numbers of entries that {name} reads")
             result = PLACE_RULES[name](IncrementCall(function, operation, args, options, self))
@@ -222,11 +222,6 @@ class Increments(OperationMode):
         for each in operands([result]):
             self.numbers[each] = True
         return result
-
-
-def _is_number(each: Tensor) -> bool:
-    """Whether entries are numbers, not places."""
-    return each.is_floating_point() or each.is_complex()
 
 
 class SecantIncrements(Increments):

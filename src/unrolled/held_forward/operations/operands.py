@@ -14,6 +14,8 @@ __all__ = [
     "detached",
     "for_each_tensor",
     "has_flags",
+    "holds_integers",
+    "holds_numbers",
     "is_parameter",
     "of_kind",
     "operands",
@@ -38,6 +40,16 @@ def of_kind(values: Any, others: Iterable[Any]) -> Any:
 
 
 _SEVERAL = (tuple, list)
+
+
+def holds_numbers(tensor: Tensor) -> bool:
+    """Whether entries are real or complex numbers: integers and answers carry no value."""
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def holds_integers(tensor: Tensor) -> bool:
+    """Whether entries are integers, which may be ids or places of rows."""
+    return not holds_numbers(tensor) and tensor.dtype != torch.bool
 
 
 def is_parameter(value: object) -> bool:

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.operations.operands import carries, operands
+from unrolled.held_forward.operations.operands import carries, holds_numbers, operands
 from unrolled.held_forward.operations.operands_read import operands_read
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of
@@ -94,7 +94,7 @@ class MeetsOtherThreads(OperationMode):
         valued = any(map(self.is_value, given))
         tables = bool(ids) and any(_may_be_table(each) and each not in self._ids for each in given)
         for each in _results(operation, given, result):
-            if not (each.is_floating_point() or each.is_complex()):
+            if not holds_numbers(each):
                 if ids:
                     self._note_ids(operation, ids, each)
                 elif made or valued:  # as the place of a maximum

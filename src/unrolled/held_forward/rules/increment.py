@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
-from unrolled.held_forward.operations.operands import of_kind, operands
+from unrolled.held_forward.operations.operands import holds_numbers, of_kind, operands
 from unrolled.held_forward.operations.operands_read import OF_NONE, copied_data
 from unrolled.held_forward.rules.activation import ELEMENTWISE
 from unrolled.held_forward.rules.linear import OF_SEVERAL_ENTRIES
@@ -53,7 +53,7 @@ def linear_in_all(call: IncrementCall) -> Any:
             return of_kind(value, (increments(each) for each in value))
         if not isinstance(value, Tensor) or call.moves(value):
             return value
-        numbers = value.is_floating_point() or value.is_complex() or call.name in JOINS
+        numbers = holds_numbers(value) or call.name in JOINS
         return torch.zeros_like(value) if numbers else value
 
     result = call.mode.keep(call.run(*increments(call.args)), *call.at_both())

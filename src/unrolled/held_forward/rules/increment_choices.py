@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
+from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.operations.operation_call import axes_of
 from unrolled.held_forward.rules.additive import where_operands
 from unrolled.held_forward.rules.held import clamp_operands
@@ -104,7 +105,7 @@ def converted(call: IncrementCall) -> Any:
         of_type = call.run(*call.mode.at(1, call.args))
         if isinstance(of_type, Tensor) and of_type.dtype == torch.bool:
             return is_not_zero(call)
-        if isinstance(of_type, Tensor) and not (of_type.is_floating_point() or of_type.is_complex()):
+        if isinstance(of_type, Tensor) and not holds_numbers(of_type):
             return whole_number(call)
     return linear_in_all(call)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, operands
+from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, holds_numbers, operands
 from unrolled.held_forward.rules.additive import where_operands
 from unrolled.held_forward.tensor_facts.logarithms import Decays, Logarithm, LogarithmCall, beside, of_nothing
 from unrolled.held_forward.tensor_facts.moves import CONVERSIONS, JOINS, MOVES
@@ -88,7 +88,7 @@ def pad(call: LogarithmCall) -> Any:
 
 def _moved(call: LogarithmCall, given: Any, rearrange: Callable[[Any], Any]) -> Any:
     """Move values as the operation moves their logarithms; gates stay gates unless they are chosen from."""
-    result, tensors = call.plain(), [each for each in operands(given) if _is_value(each)]
+    result, tensors = call.plain(), [each for each in operands(given) if holds_numbers(each)]
     found = [each for each in map(call.of, tensors) if each is not None]
     signs = {each.sign for each in found if each.value is not None}
     if not found or len(signs) > 1 or any(carries(each) and call.of(each) is None for each in tensors):
@@ -147,16 +147,12 @@ def _several(given: Any, count: int = 1) -> Any:
     return given if isinstance(given, tuple | list) else [given] * count
 
 
-def _is_value(u: Tensor) -> bool:
-    return u.is_floating_point() or u.is_complex()
-
-
 def stand_in(call: LogarithmCall, u: Tensor, sign: int) -> Any:
     """Return the value of which u is the logarithm: of a constant, one, or nothing if it is minus infinity."""
     found = call.of(u)
     if found is not None and found.value is not None:
         return found.value
-    if not _is_value(u):
+    if not holds_numbers(u):
         return u
     one = (~of_nothing(sign * u.detach())).to(u.dtype)
     call.mode.rows.mark(one, *(call.mode.rows.origin(u) if found is None else ("held", "exp")))

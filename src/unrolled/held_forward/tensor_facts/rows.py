@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters, unregistered_tensors
-from unrolled.held_forward.operations.operands import operands
+from unrolled.held_forward.operations.operands import holds_integers, holds_numbers, operands
 from unrolled.held_forward.tensor_facts.memory_layout import without_repeats
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
 
@@ -169,8 +169,7 @@ class Rows:
 
     def constant(self, value: Tensor) -> Tensor:
         """Make a row of a constant that is added to value; zeros need none."""
-        real = value.is_floating_point() or value.is_complex()
-        if not real or not bool(value.count_nonzero()):
+        if not holds_numbers(value) or not bool(value.count_nonzero()):
             return value
         return self._open_origin(self.origin(value), value)
 
@@ -219,7 +218,7 @@ class Rows:
         arguments = [source for source, origin in found if origin.kind == "argument"]
         computed = next((origin for origin in origins if origin.kind == "computed"), None)
         computed = computed or next(
-            (origin for source, origin in found if origin.kind == "held" and _picks(source)), None
+            (origin for source, origin in found if origin.kind == "held" and holds_integers(source)), None
         )
         table = next((origin for origin in origins if origin.name in self.tables), None)
         if computed is not None or (origins and origins[0].kind != "bias"):
@@ -239,8 +238,3 @@ class Rows:
             self.mark(results, *_OF_ARGUMENTS)
         else:
             self.inherit(results, sources)
-
-
-def _picks(value: Tensor) -> bool:
-    """Whether these are integers, which may be places of rows."""
-    return not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)

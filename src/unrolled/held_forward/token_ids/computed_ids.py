@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.operations.operands import holds_integers
 from unrolled.held_forward.operations.operands_read import operands_read
 from unrolled.held_forward.operations.operation_names import Operation
 from unrolled.held_forward.operations.python_values import FROM_PYTHON, LISTS_TO_PYTHON, TO_NUMPY
@@ -123,9 +124,7 @@ class ComputedIds:
 
 def _is_of_numpy(value: Tensor) -> bool:
     """Whether these are integers in memory that another library gave to torch, which torch cannot resize."""
-    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool or value.layout != torch.strided:
-        return False
-    return not value.untyped_storage().resizable()
+    return holds_integers(value) and value.layout == torch.strided and not value.untyped_storage().resizable()
 
 
 def _has_integers(value: Any) -> bool:

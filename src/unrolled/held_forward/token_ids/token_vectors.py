@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.operations.operands import of_kind
+from unrolled.held_forward.operations.operands import holds_integers, of_kind
 from unrolled.held_forward.operations.operation_call import OperationCall
 from unrolled.held_forward.operations.operation_names import Operation
 from unrolled.held_forward.tensor_facts.integer_numbers import IntegerNumbers
@@ -103,7 +103,7 @@ class TokenVectors:
 
     def made_of_numbers(self, value: Any, ids: Any) -> None:
         """Number integers that a model makes of the numbers of an argument, one of each."""
-        if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        if not isinstance(ids, Tensor) or not holds_integers(ids):
             return
         value = self.rounded.get(value, value) if isinstance(value, Tensor) else None
         if value is not None and value.requires_grad:
