@@ -18,8 +18,8 @@ from unrolled.held_forward.operations.python_values import TAKES_OUT, taken_out_
 __all__ = ["clamp_operands"]
 
 
-@rule(*MULTIPLIERS)
-def multiplier(call: HeldCall) -> Any:
+@rule(*MULTIPLIERS, *ANSWERS)
+def held(call: HeldCall) -> Any:
     """Hold the result; where it is added to value it shows as a row of its own."""
     return call.mode.hold(call)
 
@@ -46,12 +46,6 @@ def log_softmax(call: HeldCall) -> Tensor:
     logarithm.masked_fill_(torch.isinf(x.detach()), 0.0)  # what is masked stays minus infinity
     call.rows.mark(logarithm, "held", "log_softmax")
     return x + call.rows.constant(logarithm.contiguous())
-
-
-@rule(*ANSWERS)
-def answer(call: HeldCall) -> Any:
-    """Answer by the numbers of the operands: an answer carries no value; one that is added is a held result."""
-    return call.mode.hold(call)
 
 
 @rule(
