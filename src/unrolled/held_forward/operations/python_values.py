@@ -18,9 +18,12 @@ FROM_PYTHON = frozenset({"tensor", "as_tensor", "new_tensor", "from_numpy", "asa
 """Operations that make tensors of what Python has."""
 
 
-def taken_out_error(name: str) -> UnsupportedOperationError:
-    """Return the error for numbers that carry value and leave torch by an operation of this name."""
+def taken_out_error(name: str, where: str = "") -> UnsupportedOperationError:
+    """Return the error for numbers that carry value and leave torch by an operation of this name.
+
+    ``where`` is put behind the name, as " in another thread".
+    """
     return UnsupportedOperationError(
-        f"the model takes numbers out of torch ({name}), where value cannot be followed; "
+        f"the model takes numbers out of torch ({name}){where}, where value cannot be followed; "
         "compute that step with torch operations, or explain the part of the model before it"
     )

@@ -21,12 +21,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
-from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operations.operands import carries, holds_numbers, operands
 from unrolled.held_forward.operations.operands_read import operands_read
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of
-from unrolled.held_forward.operations.python_values import TO_PYTHON
+from unrolled.held_forward.operations.python_values import TO_PYTHON, taken_out_error
 from unrolled.held_forward.outside.other_threads import note_made, refused_from_other_threads, was_made
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.tensor_facts.rows import MASKS, Rows
@@ -67,10 +66,7 @@ class MeetsOtherThreads(OperationMode):
         """Meet one operation; a table that is read at ids of another thread gives no numbers of the model."""
         if name := self._took_out:
             self._took_out = ""  # the model's hooks run after an error
-            raise UnsupportedOperationError(
-                f"the model takes numbers out of torch ({name}) in another thread, where value cannot be followed; "
-                "compute that step with torch operations, or explain the part of the model before it"
-            )
+            raise taken_out_error(name, " in another thread")
         if len(self._ids):
             given = operands((*args, *options.values()))
             if any(each in self._ids and each.dtype != torch.bool for each in given) and not any(map(carries, given)):
