@@ -88,21 +88,13 @@ TANH = Activation("tanh", torch.tanh, _slope_of_tanh, (0.0, 1.0), _short_tanh)
 RELU = Activation("relu", torch.relu, _slope_of_relu, None)
 
 
-def mean_slope(
-    activation: Activation,
-    start: Tensor,
-    stop: Tensor,
-    at_start: Tensor | None = None,
-    at_stop: Tensor | None = None,
-) -> Tensor:
+def mean_slope(activation: Activation, start: Tensor, stop: Tensor) -> Tensor:
     r"""Compute the mean slope between a and b, element-wise: ∫₀¹ φ'(a + α(b-a)) dα = (φ(b) - φ(a)) / (b - a).
 
     Where a and b nearly coincide, the quotient loses digits; a series replaces it. A φ with a kink is piecewise
-    linear: its quotient is exact. φ(a) and φ(b) are computed where they are not given.
+    linear: its quotient is exact.
     """
-    first = activation(start) if at_start is None else at_start
-    last = activation(stop) if at_stop is None else at_stop
-    step = stop - start
+    first, last, step = activation(start), activation(stop), stop - start
     if activation.short_mean is not None:
         return slope_of_step(activation, step, first, last)
     near = (step == 0).to(step.dtype)
@@ -133,8 +125,7 @@ def slope_from_zero(activation: Activation, stop: Tensor, at_stop: Tensor) -> Te
         near, rise = _near(stop), at_stop - 0.5
         short = torch.addcmul(rise.new_full((), 0.25), rise, rise, value=-1 / 3)  # finite, however large z is
         return rise.div_(stop + near).lerp_(short, near)
-    zero = stop.new_zeros(())
-    return mean_slope(activation, zero, stop, activation(zero), at_stop)
+    return mean_slope(activation, stop.new_zeros(()), stop)
 
 
 def with_share(gate: Activation, value: Tensor, share: float) -> Tensor:
