@@ -13,7 +13,7 @@ from unrolled.held_forward.increments.increments import Increments, SecantIncrem
 from unrolled.linalg.matrices import small_as_matrices
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.linalg.quadrature import Named
-from unrolled.linalg.structured import Term, block
+from unrolled.linalg.structured import Term, block, used_products
 
 __all__ = ["HeldStep", "diagonals_by_increments"]
 
@@ -38,11 +38,7 @@ def diagonals_by_increments(
         parts: The names of the parts.
         units: d.
     """
-    columns = [
-        (place, product)
-        for place, of_argument in enumerate(terms)
-        for product in sorted({term.product for term in of_argument})
-    ]
+    columns = [(place, product) for place, of_argument in enumerate(terms) for product in used_products(of_argument)]
     arguments = []
     for place, (start, stop) in enumerate(zip(origin, end, strict=True)):
         shape = (len(columns), *stop.shape)
