@@ -78,27 +78,27 @@ class RecordedModel(HeldModel):
             return super().run_network(call)
         if inputs.dtype not in PARITY:
             raise UnsupportedOperationError(f"{path} reads {inputs.dtype}; {FINER}")
-        made = _Recorded(path, self._calls, order, _with_states(call))
+        numbered = _NumberedCall(path, self._calls, order, _with_states(call))
         self._calls += 1
         ways = call.directions
         if ways == 2 and len(call.cells) > 1:
-            strands = self._record_stack(made)
+            strands = self._record_stack(numbered)
         else:
-            strands = [self._record(made, way) for way in range(ways)]
+            strands = [self._record(numbered, way) for way in range(ways)]
         parts = [each.states.clone().split(each.sequence.sizes, dim=-1) for each in strands]  # it may change in place
         last = (call.layout.lengths - 1, torch.arange(inputs.shape[1], device=inputs.device))
         finals = [parts[way][level][last] for level in range(len(call.cells)) for way in range(ways)]
         hidden = [cell.hidden(of_way[-1]) for cell, of_way in zip(call.cells[-1], parts, strict=True)]
         return call.layout.in_token_order(hidden), finals
 
-    def _record(self, recorded: _Recorded, way: int) -> Strand:
+    def _record(self, numbered: _NumberedCall, way: int) -> Strand:
         """Run, expand and record one direction of a call."""
-        call = _one_direction(recorded.call, way)
+        call = _one_direction(numbered.call, way)
         inputs, lengths, start = call.inputs, call.layout.lengths, _side_by_side(call.initial)
         before: Continuation | None = None
         below: tuple[tuple[Strand, PositionMap], ...] = ()
-        if not recorded.both:
-            network = recorded.network
+        if not numbered.both:
+            network = numbered.network
             before = find_continuation(start, network, self.strands)
             if network not in self.separate:
                 candidates = [each for each in self.strands if each.network not in self.separate]
@@ -110,8 +110,8 @@ class RecordedModel(HeldModel):
             origin = runs[0].inputs
             for strand, link in below:
                 origin = origin - link.apply(strand.states.detach() - strand.sequence.g)
-            sequence = self.known.expanded((recorded.number, way), runs, origin, self._expand)
-        strand = self._strand(recorded, way, sequence, inputs, start, parity)
+            sequence = self.known.expanded((numbered.number, way), runs, origin, self._expand)
+        strand = self._strand(numbered, way, sequence, inputs, start, parity)
         strand.below = below
         if before is not None:
             before.append(strand)
@@ -122,9 +122,9 @@ class RecordedModel(HeldModel):
     def _expand(self, runs: Sequence[LayerRun], origin: Tensor) -> AffineSequence:
         return expand_layers(runs, self.member, TOLERANCE, origin)
 
-    def _record_stack(self, recorded: _Recorded) -> list[Strand]:
+    def _record_stack(self, numbered: _NumberedCall) -> list[Strand]:
         """Run, expand and record both directions of a call whose layers read both directions of those below."""
-        call = recorded.call
+        call = numbered.call
         with torch.no_grad():
             runs, parity = _run(call)
             stack = expand_stack([*zip(*runs, strict=True)], call.layout, self.member, TOLERANCE)
@@ -137,7 +137,7 @@ class RecordedModel(HeldModel):
                 stack.failure,
             )
             start = _side_by_side(call.initial[way :: call.directions])
-            strand = self._strand(recorded, way, sequence, call.inputs, start, parity)
+            strand = self._strand(numbered, way, sequence, call.inputs, start, parity)
             strand.stack = stack
             self._carry(strand, call.inputs.detach())
             strands.append(strand)
@@ -145,18 +145,18 @@ class RecordedModel(HeldModel):
         return strands
 
     def _strand(
-        self, recorded: _Recorded, way: int, sequence: AffineSequence, inputs: Tensor, start: Tensor, parity: float
+        self, numbered: _NumberedCall, way: int, sequence: AffineSequence, inputs: Tensor, start: Tensor, parity: float
     ) -> Strand:
         """Make a strand that hangs together with no other."""
         states = torch.cat([run.image for run in sequence.layers], dim=-1)
         states = states if self.probe is None else self.probe(states)
         return Strand(
-            network=recorded.network,
-            call=recorded.number,
+            network=numbered.network,
+            call=numbered.number,
             direction=way,
-            both=recorded.both,
-            lengths=recorded.call.layout.lengths,
-            order=recorded.order,
+            both=numbered.both,
+            lengths=numbered.call.layout.lengths,
+            order=numbered.order,
             sequence=sequence,
             states=states.requires_grad_(),
             inputs=inputs,
@@ -210,8 +210,8 @@ class RecordedModel(HeldModel):
 
 
 @dataclass(frozen=True)
-class _Recorded:
-    """What is known of a call before it runs."""
+class _NumberedCall:
+    """A call that is recorded: whose it is, and its number among the calls of all networks."""
 
     network: str
     number: int
