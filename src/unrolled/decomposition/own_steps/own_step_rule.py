@@ -132,7 +132,7 @@ def _mixes_rows(step: StepTensors, cell: OwnCell, x: Tensor, state: Tensor, own:
     plain = tuple(each for each in call.bound.arguments.values() if isinstance(each, bool | int | float | str | None))
     kind = (x.shape, state.shape, x.dtype, call.places, others, plain, step.stacked)
     if kind not in call.form.mixes:
-        why = _mixed_rows(call, cell, x, state, own)
+        why = _failure_on_more_rows(call, cell, x, state, own)
         if why and len(x) > 1:
             raise call.refusal(why)
         call.form.mixes[kind] = bool(why)
@@ -147,7 +147,7 @@ def _identity(other: Tensor) -> tuple[Any, ...]:
 
 
 @torch.no_grad()
-def _mixed_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> str:
+def _failure_on_more_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tensor, own: Tensor) -> str:
     """Say how a step goes wrong on three times as many rows; nothing if it does not."""
     before = torch.get_rng_state()
     size = min(1.0, max(_largest(state), _largest(own))) or 1.0  # a wave of 0.1 would hide what small states do
