@@ -270,10 +270,10 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
         if operation.name == "detach" and not isinstance(args[0], torch.nn.Parameter):
             func = _view  # value that is written into the one is in the other
         if self.positions and (kind := self.vectors.uses_numbers(operation, args, options, given)) is not None:
-            numbers = self.vectors.with_numbers(operation, args, options, kind)
-            if any(map(carries, operands((*numbers[0], *numbers[1].values())))):
+            numbered, named = self.vectors.with_numbers(operation, args, options, kind)
+            if any(map(carries, operands((*numbered, *named.values())))):
                 with self:
-                    return func(*numbers[0], **numbers[1])
+                    return func(*numbered, **named)
         result = func(*args, **options)
         if operation.name in TO_INTEGERS and self.vectors.rounded:
             self.vectors.made_of_numbers(args[0], result)

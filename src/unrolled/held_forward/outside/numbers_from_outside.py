@@ -37,7 +37,7 @@ class NumbersFromOutside(OperationMode):
         super().__init__()
         self._first_node = torch._C._autograd._get_sequence_nr()
         self._model: nn.Module | None = None
-        self._numbers: TensorNotes[Tensor] = TensorNotes()
+        self._from_outside: TensorNotes[Tensor] = TensorNotes()
 
     def begin_run(self, model: nn.Module, first_node: int | None = None) -> None:
         """Take all that the modules keep for numbers of the model: leaves too, and whatever thread made them.
@@ -54,31 +54,31 @@ class NumbersFromOutside(OperationMode):
         """Note what the modules keep now as made before the run."""
         if self._model is not None:
             for each in filter(carries, (*all_buffers(self._model).values(), *unregistered_tensors(self._model))):
-                self._numbers[each] = each.detach()
+                self._from_outside[each] = each.detach()
 
     def without_gradients(
         self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return operands of which no parameter, and no tensor from outside, asks for a gradient."""
         args, options = super().without_gradients(func, args, options)
-        if self._has_numbers(args) or (options and self._has_numbers(options.values())):
+        if self._reads_from_outside(args) or (options and self._reads_from_outside(options.values())):
             own = object_of(func, args)
-            args = (*own, *for_each_tensor(args[len(own) :], self._as_number))
-            options = for_each_tensor(options, self._as_number)
+            args = (*own, *for_each_tensor(args[len(own) :], self._without_graph))
+            options = for_each_tensor(options, self._without_graph)
         return args, options
 
-    def _has_numbers(self, values: Iterable[Any]) -> bool:
+    def _reads_from_outside(self, values: Iterable[Any]) -> bool:
         """Whether a tensor from outside is among the arguments of a call."""
         for each in values:  # of every operation of a run
             if isinstance(each, Tensor):
                 if each.requires_grad and self._is_from_outside(each):
                     return True
-            elif isinstance(each, tuple | list) and self._has_numbers(each):
+            elif isinstance(each, tuple | list) and self._reads_from_outside(each):
                 return True
         return False
 
     def _is_from_outside(self, value: Tensor) -> bool:
-        if value in self._numbers:
+        if value in self._from_outside:
             return True
         node = value.grad_fn
         return node is not None and node._sequence_nr() < self._first_node and not self._is_made_of_the_run(node)
@@ -97,13 +97,13 @@ class NumbersFromOutside(OperationMode):
                     waiting.append(each)
         return False
 
-    def _as_number(self, value: Tensor) -> Tensor:
+    def _without_graph(self, value: Tensor) -> Tensor:
         """Return a tensor from outside without its graph, and any other as it is."""
         if not self._is_from_outside(value):
             return value
-        if value not in self._numbers:  # one for all its uses: the model may write value into it
-            self._numbers[value] = value.detach()
-        return self._numbers[value]
+        if value not in self._from_outside:  # one for all its uses: the model may write value into it
+            self._from_outside[value] = value.detach()
+        return self._from_outside[value]
 
 
 def note_what_modules_keep() -> None:
