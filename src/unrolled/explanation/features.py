@@ -23,7 +23,7 @@ class FeaturesFound:
     """What was found out about the numbers that a model reads."""
 
     numbers: Sequence[Sequence[Numbers | None]]
-    """By readout and example, or by example and sequence; empty where there are none."""
+    """By readout and example, or by line and example; empty where there are none."""
     names: Sequence[str] | None
     """As the user gave them."""
     why: str = ""

@@ -1,8 +1,8 @@
 """Notes beside an explanation or an account: where it must not be trusted, why, and what to do.
 
-One rule for both: a remainder above 1e-3 of the movement is noted, and so is what results that are held contribute by
-themselves; contributions above 10 times the movement are.
-The movement is the output less biases and constants, which is what inputs and initial states account for.
+One rule for both. The movement is the output less biases and constants: what inputs and initial states account for. A
+remainder above 1e-3 of it is noted, and so is a held result that contributes more than that by itself. Contributions
+are noted if they are more than 10 times as large as their sum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run of a model as it is whose sources of value are those of a held run: what an output depends on at all."""
+"""A run of a model as it is, with the sources of value of a held run: it shows what an output depends on at all."""
 
 from __future__ import annotations
 

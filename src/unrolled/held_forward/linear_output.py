@@ -43,7 +43,7 @@ class LinearOutput:
         return any(gradient is not None and bool(gradient.any()) for gradient in gradients)
 
     def reads_held_only(self, places: Iterable[int], rows: Sequence[Row], first: int = 0) -> bool:
-        """Tell whether the output reads none of some leaves but by results that are held, if at all.
+        """Tell whether the output reads some leaves by held results only, or not at all.
 
         Args:
             places: Places of the leaves.

@@ -29,7 +29,7 @@ def det(a: Tensor) -> Tensor:
     if a.shape[-1] > _SMALL:
         sign, factors = _triangular_factors(a)
         return reduce(torch.mul, factors.unbind(-1), sign)
-    # Bird's algorithm loses to rounding what cancels; of a diagonal matrix nothing does, and constants make it one
+    # Bird's algorithm loses digits where terms cancel. In a diagonal matrix none do, and constant rotations make it one
     left, values, right = torch.linalg.svd(a.detach())
     turned = torch.diag_embed(values) + left.mH @ (a - a.detach()) @ right.mH
     found = turned

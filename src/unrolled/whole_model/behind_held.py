@@ -15,8 +15,8 @@ from unrolled.held_forward.tensor_facts.rows import Row, Rows
 __all__ = ["INPUTS", "arguments_at", "behind_held", "opened_arguments", "read_arguments"]
 
 INPUTS = ("token", "category", "feature")
-"""The kinds of rows that are made of arguments, whatever else is. Integers that are used as numbers are not among them:
-beside other value they are masks or counts."""
+"""The kinds of rows by which an output reads an argument. Integers that are used as numbers are not among them: beside
+other value they are masks or counts."""
 
 
 def opened_arguments(rows: Sequence[Row], sources: Sources) -> frozenset[str]:
@@ -53,7 +53,7 @@ def behind_held(
     select: Callable[[Any], Tensor],
     suspects: Collection[str],
 ) -> tuple[str, ...]:
-    """Return the arguments that the output depends on, of those that no row of its account is read of.
+    """Return those of some arguments that the output depends on, though its account reads none of their rows.
 
     The gradients of a run as it is tell. They tell nothing where that run cannot be differentiated.
 

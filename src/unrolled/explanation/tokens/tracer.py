@@ -63,7 +63,7 @@ class Tracer(NumbersFromOutside, ReadsVariables):
         """The number of the first token of each list of texts that is an argument, and the ids of each of them."""
         self.sources: list[TokenSource] = []
         self.looked_up = False
-        """Whether ids were looked up, be it that they could be followed or not."""
+        """Whether ids were looked up, also such as could not be followed."""
         self._joined: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
         """Several arguments whose ids are looked up at once, side by side, and the numbers of their tokens."""
         self._count = self._vectors = 0

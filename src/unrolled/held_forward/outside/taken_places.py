@@ -32,7 +32,7 @@ class TakenPlaces:
         self._others.add(place_of_call())
 
     def with_value_at(self, places: Collection[Place]) -> TakenPlaces:
-        """Return the same, but that numbers carry value at these places alone."""
+        """Return the same record, in which numbers carry value at these places alone."""
         found = TakenPlaces()
         found.valued = {place: name for place, name in self.valued.items() if place in places}
         found._others = (self._others | self.valued.keys()) - found.valued.keys()
