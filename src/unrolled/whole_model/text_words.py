@@ -35,14 +35,8 @@ def words_of_texts(
     padding: list[set[int]] = [set() for _ in range(batch)]
     count = 0
     for name, part in means.texts.items():
-        ids, axis = given.get(name), means.axes[name]
-        parts = rows_by_example(part, axis, batch)
-        rows: list[list[Any]] = [[f"x{k}" for k in range(parts.shape[1])]] * batch
-        ids = ids.long() if ids is not None and ids.is_floating_point() else ids
-        if ids is not None and ids.numel() == part.numel():
-            rows = rows_by_example(ids, axis, batch).tolist()
-        elif ids is not None and ids.numel() == parts.shape[1]:  # a text that is not one of a batch
-            rows = [ids.reshape(-1).tolist()] * batch
+        parts = rows_by_example(part, means.axes[name], batch)
+        rows = _ids_of_rows(given.get(name), part, means.axes[name], batch)
         texts[name] = [list(map(str, row)) for row in rows]
         if name in packed and parts.shape[1] == len(packed[name].data) and batch > 1:  # not of one token each
             for place, text in enumerate(texts[name]):
@@ -58,6 +52,20 @@ def words_of_texts(
     if tokens is not None:
         _rename(texts, word_rows(tokens, batch), free, padding)
     return tuple(tuple(word for name in texts for word in texts[name][order[name][place]]) for place in range(batch))
+
+
+def _ids_of_rows(ids: Tensor | None, part: Tensor, axis: int | None, batch: int) -> list[list[Any]]:
+    """Return the ids of each text of an argument, whose contributions have another shape if examples share it.
+
+    Where they are not known, the tokens are named by number.
+    """
+    count = rows_by_example(part, axis, batch).shape[1]
+    if ids is None or ids.numel() not in (part.numel(), count):
+        return [[f"x{k}" for k in range(count)]] * batch
+    ids = ids.long() if ids.is_floating_point() else ids
+    return (
+        rows_by_example(ids, axis, batch).tolist() if ids.numel() == part.numel() else [ids.flatten().tolist()] * batch
+    )
 
 
 def _examples_of(packed: PackedSequence) -> list[int]:
