@@ -61,8 +61,13 @@ def model_arguments(
             raise UsageError(
                 f"{name}= is an argument of unrolled; pass the model's own as model_kwargs={{{name!r}: …}}"
             )
-    if model._forward_pre_hooks:  # which may change the arguments
-        return given
+    if not model._forward_pre_hooks:  # which may change the arguments
+        _refuse_unbound(signature, args, given)
+    return given
+
+
+def _refuse_unbound(signature: inspect.Signature, args: tuple[object, ...], given: Mapping[str, object]) -> None:
+    """Refuse arguments that a model's forward does not take."""
     try:
         signature.bind(*args, **given)
     except TypeError as error:
@@ -78,7 +83,6 @@ def model_arguments(
             hint = f"; pass it by position, or as model_kwargs={{{missing[0]!r}: …}}: the name is one of unrolled's"
         shown = str(signature) if len(str(signature)) < 90 else "(…)"
         raise UsageError(f"the model's forward{shown} does not take these arguments: {error}{hint}") from None
-    return given
 
 
 def _module_of(given: object) -> str:
