@@ -94,20 +94,17 @@ def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCal
     for recorded in (output, *(s.inputs for s in strands), *(s.start for s in strands)):
         check_linear(recorded, NODES)
     linear = LinearOutput(output, [*(strand.states for strand in strands), *(row.leaf for row in rows)], keeps=True)
-    direct = linear.gradients[: len(strands)]
     if linear.reads_held_only(range(len(strands)), rows, len(strands)):
         raise HeldOnlyError("the target depends on the states by held results only, if at all")
     parts = linear.split()
     check_sum(output, expected, parts, run.mode.coarsest)
-    batch, lines, limit = len(expected), find_lines(strands), longest
-    if longest is None:
-        limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines if not line.coupled)
-        limit = min((each for each in limits if each is not None), default=None)
-    found = find_covectors(strands, direct, whole=limit is not None)
+    of_rows = [(row, part) for row, part in zip(rows, parts[len(strands) :], strict=True) if part is not None]
+    batch, lines = len(expected), find_lines(strands)
+    limit = _limit(lines) if longest is None else longest
+    found = find_covectors(strands, linear.gradients[: len(strands)], whole=limit is not None)
     biases = _Biases(batch)
-    for row, part in zip(rows, parts[len(strands) :], strict=True):
-        if part is not None:
-            biases.add(row.name, part.detach(), torch.arange(batch, device="cpu"))
+    for row, part in of_rows:
+        biases.add(row.name, part.detach(), torch.arange(batch, device="cpu"))
     opened = []
     with planned_steps(sum(len(line.inside) * (2 if line.both else 1) for line in lines)):
         for line, examples in zip(lines, _examples(run, lines, again), strict=True):
@@ -119,16 +116,18 @@ def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCal
     used = {name: part for name, part in biases.parts.items() if bool(part.any())}
     logit = expected.double().cpu()
     results = {row.name for row in rows if row.kind == "held" and row.name in used}
-    read = [
-        part.detach().double().cpu()
-        for row, part in zip(rows, parts[len(strands) :], strict=True)
-        if row.is_of_arguments and part is not None
-    ]
+    read = [part.detach().double().cpu() for row, part in of_rows if row.is_of_arguments]
     from_states = logit - sum(used.values(), torch.zeros_like(logit))
     notes = bias_notes(used, results, run.mode.rows.tables, read, from_states)
     own = linear.held_by_themselves(rows, len(strands))
     dtype = coarsest_type((expected.dtype, run.mode.coarsest))
     return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, dtype, notes=notes, held=own)
+
+
+def _limit(lines: Sequence[Line]) -> int | None:
+    """Return the length of the longest n-grams of all lines that fit into memory; None for all."""
+    limits = (default_longest(len(line.inside), 4 if line.both else 2) for line in lines if not line.coupled)
+    return min((each for each in limits if each is not None), default=None)
 
 
 def _open_line(line: Line, examples: Tensor, initial: Tensor, found: Covectors, limit: int | None) -> OpenedLine:
