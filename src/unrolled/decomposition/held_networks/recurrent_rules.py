@@ -101,10 +101,9 @@ def _packed_network(call: HeldCall) -> tuple[Tensor, ...]:
     inputs, lengths = padded(mode.opened(data))
     layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes))
     cells, initial = _layers(call, given)
-    own: Tensor | None = None
-    if mode.recorded is not None:
-        known = mode.recorded.outputs(torch.Size((len(data), _features(cells))), transposed=False)
-        own = None if known is None else padded(known)[0]
+    shape = torch.Size((len(data), _features(cells)))
+    known = None if mode.recorded is None else mode.recorded.outputs(shape, transposed=False)
+    own = None if known is None else padded(known)[0]
     outputs, states = _run_kernel(call, NetworkCall(cells, inputs, layout, initial, own))
     return torch.cat([outputs[t, :count] for t, count in enumerate(sizes.tolist())]), *states
 
@@ -117,9 +116,8 @@ def _padded_network(call: HeldCall) -> tuple[Tensor, ...]:
         inputs = call.rows.move(inputs, lambda each: each.transpose(0, 1).contiguous())
     layout = Layout(torch.full((inputs.shape[1],), inputs.shape[0], device="cpu"), inputs.shape[0])
     cells, initial = _layers(call, given)
-    own: Tensor | None = None
-    if mode.recorded is not None:
-        own = mode.recorded.outputs(torch.Size((*inputs.shape[:2], _features(cells))), transposed=batch_first)
+    shape = torch.Size((*inputs.shape[:2], _features(cells)))
+    own = None if mode.recorded is None else mode.recorded.outputs(shape, transposed=batch_first)
     outputs, states = _run_kernel(call, NetworkCall(cells, inputs, layout, initial, own))
     return outputs.transpose(0, 1) if batch_first else outputs, *states
 
@@ -150,18 +148,16 @@ def _run_kernel(call: HeldCall, network: NetworkCall) -> tuple[Tensor, tuple[Ten
 @rule(*FUSED_CELLS)
 def fused_cell(call: HeldCall) -> Any:
     """Run one step of torch's cells."""
-    inputs, state, *weights = call.args
+    mode, (inputs, state, *weights) = _model(call), call.args
     _note_computed_weights(call, weights)
-    name = call.name
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    cell = _cell(name, dict(zip(names, [*weights, None, None], strict=False)))
+    cell = _cell(call.name, dict(zip(names, [*weights, None, None], strict=False)))
     layout = Layout(torch.ones(len(inputs), dtype=torch.int64, device="cpu"), 1)
     given = tuple(each[None] for each in state) if isinstance(state, tuple | list) else state[None]
     initial = flat_states(_with_rows(call, given), 1)
-    steps = _model(call).opened(inputs)[None]
-    _, (final,) = _model(call).run_network(NetworkCall([[cell]], steps, layout, initial))
+    _, (final,) = mode.run_network(NetworkCall([[cell]], mode.opened(inputs)[None], layout, initial))
     size = cell.output_size
-    return (final[..., -size:], final[..., :-size]) if name == "lstm_cell" else final
+    return (final[..., -size:], final[..., :-size]) if call.name == "lstm_cell" else final
 
 
 @contextmanager
@@ -194,15 +190,15 @@ def recurrent_network(
 @rule("recurrent_network")
 def held_network(call: HeldCall) -> Any:
     """Run one of our own networks as layers of cells."""
-    network, inputs, state, lengths = call.args
-    inputs = for_each_tensor(inputs, _model(call).opened)
+    mode, (network, inputs, state, lengths) = _model(call), call.args
+    inputs = for_each_tensor(inputs, mode.opened)
     below, layout = read_batch(inputs, network.input_size, network.batch_first, lengths)
     cells = [[network.cell(level, way) for way in range(network.directions)] for level in range(network.num_layers)]
     one, count = cells[0][0], len(network.cells)
     rest = one.state_size - one.output_size
     given = checked_state(state, count, below.shape[1], one.output_size, rest)
     initial = flat_states(_with_rows(call, given), count)
-    outputs, finals = _model(call).run_network(NetworkCall(cells, below, layout, initial))
+    outputs, finals = mode.run_network(NetworkCall(cells, below, layout, initial))
     last = torch.stack(finals)[:, 0] if layout.unbatched else torch.stack(finals)
     h_n = last[..., rest:]
     return layout.restore(outputs), (h_n, last[..., :rest]) if rest else h_n
