@@ -20,6 +20,7 @@ from unrolled.explanation.tokens.token_names import (
     without_padding,
     word_rows,
     words_around_padding,
+    words_at,
     words_by_step,
 )
 from unrolled.explanation.tokens.traces import Trace, Traces, steps_of_argument
@@ -173,19 +174,10 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
     read = sorted({place for step in steps for place in step if place >= 0})
     if not read:
         return None
-    ids = steps if trace.ids is None else trace.ids[row]
     found = [dict(zip(read, words, strict=True))] if len(read) == len(words) else _by_part(words, read, trace)
     if not found and trace.alone and len(read := without_padding(read, trace)) == len(words):
         found = [dict(zip(read, words, strict=True))]
-    named = {
-        tuple(
-            " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True))
-            if step
-            else (f"x{t}" if trace.joins_others else OWN_VECTOR)
-            for t, (step, keys) in enumerate(zip(steps, ids, strict=True))
-        )
-        for word in found
-    }
+    named = {words_at(word, trace, row) for word in found}
     return named.pop() if len(named) == 1 else None
 
 

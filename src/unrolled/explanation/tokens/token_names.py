@@ -24,6 +24,7 @@ __all__ = [
     "without_padding",
     "word_rows",
     "words_around_padding",
+    "words_at",
     "words_by_step",
 ]
 
@@ -148,6 +149,17 @@ def words_by_step(words: Sequence[str], trace: Trace, row: int) -> tuple[str, ..
     return tuple(words[k] for k in found[0]) if found is not None and found[1] == len(words) else None
 
 
+def words_at(word: Mapping[int, str], trace: Trace, row: int) -> tuple[str, ...]:
+    """Name the positions of a sequence by the words of the places that they read; a place without one by its id."""
+    steps = trace.places[row]
+    return tuple(
+        " ".join(word.get(place, f"‹{key}›") for place, key in zip(step, keys, strict=True))
+        if step
+        else (f"x{t}" if trace.joins_others else OWN_VECTOR)
+        for t, (step, keys) in enumerate(zip(steps, steps if trace.ids is None else trace.ids[row], strict=True))
+    )
+
+
 def are_forward(steps: Sequence[Sequence[int]]) -> bool:
     """Tell whether a sequence reads its tokens in the order of the argument, be they several at a position."""
     read = [each for each in ([place for place in step if place >= 0] for step in steps) if each]
@@ -208,16 +220,7 @@ def _words(rows: list[list[str]], order: Sequence[int], trace: Trace) -> list[tu
             words = words_around_padding(rows[e], len(places), padding)
         if words is None or len(words) != len(places):
             return None
-        word = dict(zip(places, words, strict=True))
-        ids = trace.ids[row] if trace.ids is not None else trace.places[row]
-        named.append(
-            tuple(
-                " ".join(word.get(place, f"‹{key}›") for place, key in zip(each, keys, strict=True))
-                if each
-                else OWN_VECTOR
-                for each, keys in zip(trace.places[row], ids, strict=True)
-            )
-        )
+        named.append(words_at(dict(zip(places, words, strict=True)), trace, row))
     return named
 
 
