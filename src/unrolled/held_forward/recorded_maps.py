@@ -14,7 +14,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-__all__ = ["DenseMap", "PositionMap", "SelectionMap", "image", "position_map", "pull_back", "random_like", "readers"]
+__all__ = [
+    "DenseMap",
+    "PositionMap",
+    "SelectionMap",
+    "image",
+    "position_map",
+    "pull_back",
+    "random_like",
+    "random_weights",
+    "readers",
+]
 
 _ROUNDINGS = 8
 """How many roundings a map may be off the recorded one that it is read from."""
@@ -186,3 +196,9 @@ def random_like(like: Tensor, seed: int = 0) -> Tensor:
     """Draw normal numbers in the form of a tensor, whatever the state of torch's generators is."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(like.shape, generator=generator, dtype=torch.float64, device="cpu").to(like)
+
+
+def random_weights(like: Tensor, seed: int = 0) -> Tensor:
+    """Draw numbers from ½ to 1½ in the form of a tensor: of a sum that they weigh no terms cancel by chance."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(like.shape, generator=generator, device="cpu").to(like) + 0.5

@@ -21,6 +21,7 @@ from unrolled.explanation.numbers.step_numbers import (
     joined_numbers,
 )
 from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.recorded_maps import random_weights
 from unrolled.held_forward.tensor_facts.rows import Row
 
 __all__ = ["numbers_of_steps"]
@@ -146,8 +147,7 @@ class _Sequences:
 
 def _weighed(read: Tensor, inside: Tensor) -> Tensor:
     """Make one number of what each position reads, in which no two of its numbers cancel; shape (time, batch)."""
-    weights = torch.rand(read.shape, generator=torch.Generator().manual_seed(0), device="cpu").to(read) + 0.5
-    return (read * weights * inside[..., None].to(read)).sum(dim=-1)
+    return (read * random_weights(read) * inside[..., None].to(read)).sum(dim=-1)
 
 
 def _filled(where: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError
 from unrolled.explanation.numbers.step_numbers import OTHER_STEPS, ArgumentNumbers, Numbers, joined_numbers
 from unrolled.held_forward.linear_output import LinearOutput
+from unrolled.held_forward.recorded_maps import random_weights
 from unrolled.held_forward.tensor_facts.rows import Row
 
 __all__ = ["BY_ARGUMENT", "numbers_by_argument"]
@@ -48,7 +49,7 @@ def _differ_most_along(axes: tuple[int | None, int], leaf: Tensor, read: Tensor)
     # else the sizes fit by chance, or the argument describes the sequence and no step of it
     if len(read) < 2:
         return True
-    weights = torch.rand(read.shape[1:], generator=torch.Generator().manual_seed(1), device="cpu").to(read) + 0.5
+    weights = random_weights(read[0], seed=1)
     several = sorted({k * (len(read) - 1) // (COMPARED - 1) for k in range(COMPARED)})
     found = [
         torch.autograd.grad((read[t] * weights).sum(), leaf, retain_graph=True, allow_unused=True)[0] for t in several

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from unrolled.explanation.even_row import even_row
 from unrolled.held_forward.powers_of_two import base_of, digits_of
+from unrolled.held_forward.recorded_maps import random_weights
 
 __all__ = ["where_read", "where_read_in_rounds", "with_missing"]
 
@@ -38,9 +39,7 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
     time, batch = read.shape[:2]
     if not leaves or not read.requires_grad:
         return {place: _by_value(leaf, read.detach(), inside) for place, leaf in enumerate(leaves)}
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.rand(read.shape, generator=generator, device="cpu").to(read) + 0.5
-    weights = weights * inside[..., None].to(read.device)
+    weights = random_weights(read) * inside[..., None].to(read.device)
     base, unweighed = base_of(read.dtype), torch.zeros(time * batch, dtype=torch.int64, device="cpu")
     gradients = [
         torch.autograd.grad(
