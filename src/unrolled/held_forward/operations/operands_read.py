@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unrolled.held_forward.operations.operation_names import Operation
 
-__all__ = ["OF_FIRST", "OF_NONE", "PRODUCTS_OF_MATRICES", "copied_data", "operands_read"]
+__all__ = ["CONVOLUTIONS", "OF_FIRST", "OF_NONE", "PRODUCTS_OF_MATRICES", "copied_data", "operands_read"]
 
 OF_FIRST = frozenset("expand_as view_as reshape_as type_as to".split())
 """Operations that read of their second operand what form it has."""
@@ -18,9 +18,10 @@ OF_NONE = frozenset(
     "new_full".split()
 )
 """Operations that read no number of their operands."""
-PRODUCTS_OF_MATRICES = frozenset(
-    "linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d matmul mm bmm mv einsum "
-    "addmm addmv baddbmm addbmm tensordot dot vdot inner linalg_vecdot linalg_matmul linalg_multi_dot".split()
+CONVOLUTIONS = frozenset("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split())
+PRODUCTS_OF_MATRICES = CONVOLUTIONS | frozenset(
+    "linear bilinear matmul mm bmm mv einsum addmm addmv baddbmm addbmm tensordot dot vdot inner linalg_vecdot "
+    "linalg_matmul linalg_multi_dot".split()
 )
 """Operations that sum the products of their operands' entries."""
 

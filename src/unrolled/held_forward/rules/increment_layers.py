@@ -8,11 +8,12 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
 from unrolled.held_forward.operations.operands import operands
+from unrolled.held_forward.operations.operands_read import CONVOLUTIONS
 
 __all__: list[str] = []
 
 
-@increment_rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+@increment_rule(*CONVOLUTIONS)
 def convolution(call: IncrementCall) -> Tensor:
     """Convolve the increments, and add the bias to what they move around."""
     names = ("input", "weight", "bias")

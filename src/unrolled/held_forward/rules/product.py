@@ -19,6 +19,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, is_parameter, operands
+from unrolled.held_forward.operations.operands_read import CONVOLUTIONS
 from unrolled.held_forward.tensor_facts.gates import Gate
 from unrolled.held_forward.weighed_values import WeighedValues
 from unrolled.linalg.finite_sum import has_finite_sum
@@ -215,7 +216,7 @@ def linear(call: HeldCall) -> Tensor:
     return _with_bias(call, shared(call, [x, weight], torch.nn.functional.linear), bias)
 
 
-@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+@rule(*CONVOLUTIONS)
 def convolution(call: HeldCall) -> Tensor:
     """A convolution and its bias."""
     x, weight, bias = call.bind("input", "weight", "bias")

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from unrolled.held_forward.operations.operands import operands
+from unrolled.held_forward.operations.operands_read import CONVOLUTIONS
 from unrolled.held_forward.operations.operation_names import Operation
 from unrolled.held_forward.tensor_facts.moves import MOVES
 from unrolled.held_forward.tensor_facts.rows import Rows
@@ -18,8 +19,7 @@ from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
 
 __all__ = ["BiasAlone"]
 
-_PLACES = dict.fromkeys("linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split(), 2)
-_PLACES |= dict.fromkeys("bilinear layer_norm group_norm".split(), 3)
+_PLACES = dict.fromkeys(("linear", *CONVOLUTIONS), 2) | dict.fromkeys("bilinear layer_norm group_norm".split(), 3)
 """Operations that add a bias to what is zero where their first operand is, with the place of the bias."""
 _PRODUCTS = _PLACES.keys() | frozenset("matmul mm bmm mv einsum".split())
 _PRODUCTS_AND_SUMS = frozenset("addmm addmv baddbmm addbmm".split())
