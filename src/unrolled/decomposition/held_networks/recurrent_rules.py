@@ -28,7 +28,7 @@ from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.linalg.activations import RELU
 from unrolled.model_runs.eval_mode import UNDER_AUTOCAST, autocast_enabled
 
-__all__ = ["RECURRENT", "networks_as_operations"]
+__all__ = ["RECURRENT", "networks_as_operations", "padded_batch", "reads_packed"]
 
 FUSED_CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
 RECURRENT = frozenset({*FUSED, *FUSED_CELLS, "recurrent_network"})
@@ -86,24 +86,29 @@ def _cell(name: str, weights: Mapping[str, Tensor | None]) -> Cell:
 @rule(*FUSED)
 def fused_network(call: HeldCall) -> tuple[Tensor, ...]:
     """Run torch's fused kernels as layers of cells."""
-    packed = isinstance(call.args[1], Tensor) and call.args[1].dtype == torch.int64
-    return _packed_network(call) if packed else _padded_network(call)
+    return _packed_network(call) if reads_packed(call.args) else _padded_network(call)
+
+
+def reads_packed(args: Sequence[Any]) -> bool:
+    """Tell whether a kernel is given a packed batch: its vectors, and how many sequences each step has."""
+    return isinstance(args[1], Tensor) and args[1].dtype == torch.int64
+
+
+def padded_batch(values: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Pad the vectors of a packed batch, time first, and count the steps of each sequence."""
+    found: tuple[Tensor, Tensor] = torch._VF._pad_packed_sequence(values, sizes, False, 0.0, len(sizes))
+    return found
 
 
 def _packed_network(call: HeldCall) -> tuple[Tensor, ...]:
-    """Run a kernel that reads a packed batch: its vectors, and how many sequences each step has."""
+    """Run a kernel that reads a packed batch."""
     mode, (data, sizes, *given) = _model(call), call.args
-
-    def padded(values: Tensor) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = torch._VF._pad_packed_sequence(values, sizes, False, 0.0, len(sizes))
-        return found
-
-    inputs, lengths = padded(mode.opened(data))
+    inputs, lengths = padded_batch(mode.opened(data), sizes)
     layout = Layout(lengths, len(sizes), int(lengths.min()) < len(sizes))
     cells, initial = _layers(call, given)
     shape = torch.Size((len(data), _features(cells)))
     known = None if mode.recorded is None else mode.recorded.outputs(shape, transposed=False)
-    own = None if known is None else padded(known)[0]
+    own = None if known is None else padded_batch(known, sizes)[0]
     outputs, states = _run_kernel(call, NetworkCall(cells, inputs, layout, initial, own))
     return torch.cat([outputs[t, :count] for t, count in enumerate(sizes.tolist())]), *states
 

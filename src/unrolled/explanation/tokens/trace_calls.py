@@ -16,7 +16,12 @@ from torch import Tensor, nn
 
 from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.held_networks.recorded_networks import FUSED
-from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT, networks_as_operations
+from unrolled.decomposition.held_networks.recurrent_rules import (
+    RECURRENT,
+    networks_as_operations,
+    padded_batch,
+    reads_packed,
+)
 from unrolled.decomposition.own_steps.own_step_rule import STEPS
 from unrolled.decomposition.own_steps.step_calls import StepCall, real_form, steps_as_operations
 from unrolled.decomposition.own_steps.step_tensors import StepTensors
@@ -84,9 +89,8 @@ def _read(name: str, args: tuple[Any, ...]) -> Tensor:
     if name not in FUSED:
         step: Tensor = args[0]
         return step[None]
-    if isinstance(args[1], Tensor) and args[1].dtype == torch.int64:
-        padded: Tensor = torch._VF._pad_packed_sequence(args[0], args[1], False, 0.0, len(args[1]))[0]
-        return padded
+    if reads_packed(args):
+        return padded_batch(*args[:2])[0]
     inputs, batch_first = args[0], args[-1]
     return inputs.transpose(0, 1) if batch_first else inputs
 
