@@ -25,7 +25,7 @@ from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
 from unrolled.decomposition.opening.network_cells import Network, cell_type
 from unrolled.decomposition.opening.open_network import OpenedNetwork, network_outputs, open_network
 from unrolled.decomposition.opening.recurrent_twin import scripted_network
-from unrolled.decomposition.recurrences.affine_sequence import expand_layers
+from unrolled.decomposition.recurrences.affine_sequence import expand_directions
 from unrolled.decomposition.recurrences.bidirectional_stack import expand_stack
 from unrolled.decomposition.result import Decomposition
 from unrolled.errors import ParityError, UnrolledError, UsageError
@@ -131,10 +131,7 @@ def _expanded(opened: OpenedNetwork, chosen: Expansion, order: int | None, per_s
         )
         _refuse(stack.failure for stack in stacks)
         return DeepBidirectionalDecomposition(chosen, opened, (), None, stacks)
-    sequences = tuple(
-        tuple(expand_layers(layers, member, per_sequence) for member in chosen.members())
-        for layers in opened.directions
-    )
+    sequences = expand_directions(opened.directions, chosen.members(), per_sequence)
     _refuse(sequence.failure for members in sequences for sequence in members)
     # no n-gram is longer than the sequences: a wider window would only hold zeros
     return Decomposition(chosen, opened, sequences, order if order is None else min(order, opened.layout.time))

@@ -17,7 +17,7 @@ from unrolled.decomposition.attribution.score_spans import DEEP_ORDER, score_spa
 from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.decomposition.opening.network_cells import Network
 from unrolled.decomposition.opening.open_network import OpenedNetwork
-from unrolled.decomposition.recurrences.affine_sequence import AffineSequence, expand_layers
+from unrolled.decomposition.recurrences.affine_sequence import expand_directions
 from unrolled.decomposition.recurrences.bidirectional_stack import expand_stack
 from unrolled.decomposition.recurrences.sweep_progress import planned_steps
 from unrolled.errors import NonFiniteError, ParityError, RandomOperationError, UnrolledError
@@ -183,7 +183,7 @@ def _score(
         longest = DEEP_ORDER if order is None else order
         found = score_spans(opened, stacks, [read.weights for read in reads], longest)
     else:
-        sequences = _sequences(opened, expansion)
+        sequences = expand_directions(opened.directions, expansion.members(), TOLERANCE)
         failures = [sequence.failure for members in sequences for sequence in members]
         bands = 2 * len(opened.directions) * len(reads)
         most = default_longest(opened.layout.time, bands) if order is None else order
@@ -191,10 +191,3 @@ def _score(
         with planned_steps(sum(map(len, sequences)) * steps):
             found = score_each(opened, sequences, [read.weights for read in reads], most)
     return found, failure_notes(failures)
-
-
-def _sequences(opened: OpenedNetwork, expansion: Expansion) -> tuple[tuple[AffineSequence, ...], ...]:
-    """Expand each direction by each member of an expansion."""
-    return tuple(
-        tuple(expand_layers(layers, each, TOLERANCE) for each in expansion.members()) for layers in opened.directions
-    )

@@ -19,7 +19,7 @@ from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator, Workspace
 from unrolled.model_runs.eval_mode import without_grad_and_autocast
 
-__all__ = ["AffineSequence", "expand_layers"]
+__all__ = ["AffineSequence", "expand_directions", "expand_layers"]
 
 AT_ONCE = 1024
 """Vectors that are computed at once: enough for one product to be fast, and few for its intermediate results."""
@@ -88,6 +88,13 @@ class AffineSequence:
             operator = self.operators[index].at(time)
             _, from_above = operator.apply_transpose(part, index > 0, out=images[index], workspace=workspace)
         return out
+
+
+def expand_directions(
+    directions: Sequence[Sequence[LayerRun]], members: Sequence[Linearisation], tolerance: float
+) -> tuple[tuple[AffineSequence, ...], ...]:
+    """Expand the layers of each direction by each member of an expansion."""
+    return tuple(tuple(expand_layers(layers, member, tolerance) for member in members) for layers in directions)
 
 
 @without_grad_and_autocast()
