@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.all_modules import TABLES, all_modules
 from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = ["one_thread_if_small"]
@@ -42,8 +42,7 @@ def one_thread_if_small(model: nn.Module, arguments: tuple[object, ...], passes:
 
 def _weights(model: nn.Module) -> int:
     """Count the numbers of all weights but those that are looked up."""
-    tables = (nn.Embedding, nn.EmbeddingBag)
-    parts = (part for part in all_modules(model).values() if not isinstance(part, tables))
+    parts = (part for part in all_modules(model).values() if not isinstance(part, TABLES))
     return sum(weight.numel() for part in parts for weight in part.parameters(recurse=False))
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 __all__ = [
     "OF_EVERY_MODULE",
+    "TABLES",
     "all_buffers",
     "all_modules",
     "all_parameters",
@@ -23,6 +24,8 @@ __all__ = [
 
 OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 """The attributes that every module has: its records of parameters, buffers, submodules and hooks."""
+TABLES = (nn.Embedding, nn.EmbeddingBag)
+"""Modules whose vectors are looked up."""
 _CONTAINERS = (list, tuple, dict)
 Kind = TypeVar("Kind")
 _MOST = 2000

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.held_forward.all_modules import OF_EVERY_MODULE, all_buffers, all_modules, all_parameters
+from unrolled.held_forward.all_modules import OF_EVERY_MODULE, TABLES, all_buffers, all_modules, all_parameters
 from unrolled.model_runs.random_generators import is_generator
 
 __all__ = ["ModelState"]
@@ -47,7 +47,7 @@ class ModelState:
         modules = list(all_modules(model).values())
         for module in modules:
             self._seen.add(id(module))
-            if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
+            if isinstance(module, TABLES) and module.max_norm is not None:
                 self._tensors.append((module.weight, module.weight.detach().clone(), True))
         for module in modules:
             self._keep(vars(module))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ChangedWeightsError
-from unrolled.held_forward.all_modules import all_modules, all_parameters
+from unrolled.held_forward.all_modules import TABLES, all_modules, all_parameters
 
 __all__ = ["UnchangedWeights"]
 
@@ -26,7 +26,7 @@ class UnchangedWeights:
         scaled = {  # which are restored after each run
             id(each.weight)
             for each in all_modules(module).values()
-            if isinstance(each, nn.Embedding | nn.EmbeddingBag) and each.max_norm is not None
+            if isinstance(each, TABLES) and each.max_norm is not None
         }
         self._weights = [
             (name, weight)

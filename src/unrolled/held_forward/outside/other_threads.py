@@ -15,7 +15,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.all_modules import TABLES, all_modules
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.operations.operands import for_each_tensor
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
@@ -33,7 +33,7 @@ def look_ups_noted(model: nn.Module) -> Iterator[None]:
     """Note what other threads look up in a model; one that only uses the model as well is not disturbed."""
     with ExitStack() as hooks:
         for path, module in all_modules(model).items():
-            if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+            if isinstance(module, TABLES):
                 noted = in_this_thread(lambda *_: None, elsewhere=partial(_note, path))
                 hooks.enter_context(module.register_forward_hook(noted))
         yield

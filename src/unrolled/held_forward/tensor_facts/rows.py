@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters, unregistered_tensors
+from unrolled.held_forward.all_modules import TABLES, all_buffers, all_modules, all_parameters, unregistered_tensors
 from unrolled.held_forward.operations.operands import holds_integers, holds_numbers, operands
 from unrolled.held_forward.tensor_facts.memory_layout import without_repeats
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
@@ -54,8 +54,6 @@ MASKS = "masks"
 _OF_THE_CODE = Origin("constant", CONSTANTS)
 _OF_ARGUMENTS = Origin("argument", CONSTANTS)
 _OF_ANSWERS = Origin("answer", CONSTANTS)
-
-LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class Rows:
         strided = [(tensor, name) for name, tensor in named if tensor.layout == torch.strided]
         # a view, or a copy that shares memory, is found by where it lies
         self._places = sorted((tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes, name) for tensor, name in strided)
-        tables = (part._parameters.get("weight") for part in all_modules(model).values() if isinstance(part, LOOKED_UP))
+        tables = (part._parameters.get("weight") for part in all_modules(model).values() if isinstance(part, TABLES))
         self._tables = [table for table in tables if table is not None]
         self._origins: TensorNotes[Origin] = TensorNotes()
         self._token_weights: TensorNotes[tuple[Tensor, int]] = TensorNotes()
