@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.held_forward.operations.operands import of_kind
+
 __all__ = ["Place", "copy_tensors", "items_of", "leaves", "rebuilt", "tensors_in", "with_items"]
 
 Place = tuple[Any, ...]
@@ -63,8 +65,7 @@ def items_of(value: object) -> dict[Any, Any] | None:
 def with_items(value: Any, items: Mapping[Any, Any]) -> Any:
     """Return a container of the same kind with other parts."""
     if isinstance(value, tuple):
-        parts = items.values()
-        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+        return of_kind(value, items.values())
     made = copy(value)
     for key, item in items.items():
         if isinstance(made, list | MutableMapping):
