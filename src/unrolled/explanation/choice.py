@@ -14,7 +14,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.output_kind import OutputKind, output_kind
 from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs
-from unrolled.explanation.targets.target_function import function_name
+from unrolled.explanation.targets.target_function import function_name, refuse_against
 
 __all__ = ["Choice", "Class", "Wanted"]
 
@@ -100,10 +100,9 @@ class Wanted:
         """
         target, against, every = self.target, self.against, self.every
         if callable(target):
-            if against is not None:
-                raise UsageError("against is a class, but the target is a function; subtract in the function instead")
+            refuse_against(against)
             return Choice((target,), (function_name(target),) * batch, unit="output")  # of any kind, as a forecast
-        logits = checked_floating(class_outputs(output, target if isinstance(target, int) else 0, batch).detach())
+        logits = checked_floating(class_outputs(output, target, batch).detach())
         count = logits.shape[1]
         known = class_names(self.classes, count)
         kind = output_kind(output)
@@ -137,7 +136,7 @@ def _readout(outputs: Sequence[Outputs]) -> Target:
         return first.target if first is not None else 0
 
     def selected(output: object) -> Tensor:
-        found = class_outputs(output, 0, len(outputs))
+        found = class_outputs(output, None, len(outputs))
         columns = found.new_tensor([each.target for each in outputs]).long()[:, None]
         value = found.gather(1, columns)[:, 0]
         return value if first.against is None else value - found[:, first.against]

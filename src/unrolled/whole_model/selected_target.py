@@ -13,7 +13,7 @@ from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.select_target import Target, checked_floating, class_outputs, select_target
-from unrolled.explanation.targets.target_function import called_target, function_name
+from unrolled.explanation.targets.target_function import called_target, function_name, refuse_against
 from unrolled.model_runs.nested_tensors import leaves
 
 __all__ = ["SelectedTarget", "no_classes"]
@@ -55,8 +55,7 @@ class SelectedTarget:
             arguments: What the model was given.
         """
         if callable(target):
-            if against is not None:
-                raise UsageError("against is a class, but the target is a function; subtract in the function instead")
+            refuse_against(against)
             return _by_function(plain, target, arguments)
         if target is None and against is None and isinstance(plain, Tensor) and plain.dim() < 2:
             return _without_classes(plain, classes, arguments)
@@ -106,7 +105,7 @@ def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None, argu
             f"{example_target(plain)}"
         )
     batch = plain.shape[0] if plain.dim() > 1 else 1
-    count = class_outputs(plain, target if isinstance(target, int) else 0, batch).shape[1]
+    count = class_outputs(plain, target, batch).shape[1]
     names = class_names(classes, count)
     index = class_index(argument, target, names, count)
     return SelectedTarget(
@@ -129,7 +128,7 @@ def _without_classes(plain: Tensor, classes: Sequence[str] | None, arguments: ob
 def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
     if not isinstance(plain, Tensor) or plain.dim() != 2:
         raise no_classes(plain)
-    predicted = checked_floating(class_outputs(plain, 0, len(plain))).argmax(dim=1, keepdim=True)
+    predicted = checked_floating(class_outputs(plain, None, len(plain))).argmax(dim=1, keepdim=True)
     count = plain.shape[1]
     alone = (_ONLY,) if count == 1 else tuple(f"output {k}" for k in range(count))
     names = class_names(classes, count) or alone

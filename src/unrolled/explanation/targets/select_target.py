@@ -49,12 +49,12 @@ def _selected(output: object, target: Target, batch: int) -> Tensor:
             found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ShapeError(f"the target gave {found}; expected a tensor of {batch} numbers, one for each example")
         return value.reshape(batch)
-    classes = class_outputs(output, target if isinstance(target, int) else 0, batch)
+    classes = class_outputs(output, target, batch)
     return classes[:, class_index("target", target, (), classes.shape[1])]
 
 
-def class_outputs(output: object, index: int, batch: int) -> Tensor:
-    """Return a model's output with shape (batch, classes); ``index`` is the class that an error suggests."""
+def class_outputs(output: object, target: object, batch: int) -> Tensor:
+    """Return a model's output with shape (batch, classes); an error suggests the target, if that is an index."""
     if not isinstance(output, Tensor):
         raise ShapeError(
             f"the model returned {kind_of(output)}; expected a tensor, or a callable target that picks from it"
@@ -67,7 +67,7 @@ def class_outputs(output: object, index: int, batch: int) -> Tensor:
     if output.dim() != 2 or output.shape[0] != batch:
         raise ShapeError(
             f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target such as "
-            f"lambda out: out[:, -1, {index}]"
+            f"lambda out: out[:, -1, {target if isinstance(target, int) else 0}]"
         )
     if not output.shape[1]:
         raise ShapeError(f"the output has shape {tuple(output.shape)}; expected a class or more")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unrolled.errors import UsageError, kind_of
 
-__all__ = ["called_target", "function_name"]
+__all__ = ["called_target", "function_name", "refuse_against"]
 
 
 def called_target(target: Callable[..., Any], output: object) -> Any:
@@ -26,6 +26,12 @@ def called_target(target: Callable[..., Any], output: object) -> Any:
         raise UsageError(
             f"the target fails on the model's output, {kind_of(output)}{shape}: {type(error).__name__}: {why}"
         ) from error
+
+
+def refuse_against(against: object) -> None:
+    """Refuse a class whose output is to be subtracted from what a function selects."""
+    if against is not None:
+        raise UsageError("against is a class, but the target is a function; subtract in the function instead")
 
 
 def function_name(target: Callable[..., Any]) -> str:
