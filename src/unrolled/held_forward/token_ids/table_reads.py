@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from unrolled.held_forward.operations.operation_call import OperationCall
 
-__all__ = ["TokensOfIds", "along_axis", "axis_of_one_token", "index_of_read", "positions_read"]
+if TYPE_CHECKING:
+    from unrolled.held_forward.token_ids.token_positions import TokenPositions
 
-
-class TokensOfIds(Protocol):
-    """Knows which token each id is."""
-
-    @property
-    def several(self) -> Any:
-        """Integers that are made of several tokens' ids."""
-
-    def __contains__(self, ids: object) -> bool:
-        """Whether a position of ids is known."""
-
-    def get(self, ids: object) -> Tensor | None:
-        """Return the positions of ids."""
-
-    def of_entries(self, values: Any, shape: torch.Size) -> Tensor | None:
-        """Return the positions of the entries that operands make together."""
+__all__ = ["along_axis", "axis_of_one_token", "index_of_read", "positions_read"]
 
 
 def index_of_read(call: OperationCall) -> Any:
@@ -41,7 +27,7 @@ def index_of_read(call: OperationCall) -> Any:
     return None
 
 
-def positions_read(positions: TokensOfIds, call: OperationCall, result: Any) -> Tensor | None:
+def positions_read(positions: TokenPositions, call: OperationCall, result: Any) -> Tensor | None:
     """Return the positions of the entries that ids pick from a table, in the shape of the result."""
     index, name, args = index_of_read(call), call.name, call.args
     if index is None or not isinstance(args[0], Tensor) or not isinstance(result, Tensor):
@@ -68,7 +54,7 @@ def along_axis(values: Tensor, axis: int | None) -> Tensor:
     return values[..., None] if axis is None else values.movedim(axis, -1)
 
 
-def _by_index(positions: TokensOfIds, index: Any, shape: torch.Size) -> Tensor | None:
+def _by_index(positions: TokenPositions, index: Any, shape: torch.Size) -> Tensor | None:
     """Return the positions of ``table[index]``, of whose parts those that are tensors stand side by side."""
     parts = index if isinstance(index, tuple) else (index,)
     tensors = [place for place, each in enumerate(parts) if isinstance(each, Tensor)]

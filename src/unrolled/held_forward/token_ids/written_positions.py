@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from unrolled.held_forward.operations.operands import operands
 from unrolled.held_forward.operations.operation_call import OperationCall
-from unrolled.held_forward.token_ids.table_reads import TokensOfIds
+
+if TYPE_CHECKING:
+    from unrolled.held_forward.token_ids.token_positions import TokenPositions
 
 __all__ = ["WRITES", "positions_written"]
 
@@ -28,7 +30,7 @@ ZEROS = frozenset({"tril", "triu", "diag", "diag_embed", "_pad_packed_sequence"}
 """Operations that move the first operand and put zeros beside it."""
 
 
-def positions_written(known: TokensOfIds, call: OperationCall) -> Tensor | None:
+def positions_written(known: TokenPositions, call: OperationCall) -> Tensor | None:
     """Return the positions of the result of an operation that writes ids; None for any other.
 
     The operation runs on the positions themselves, counted from one, so that what it puts beside them is none.
@@ -55,7 +57,7 @@ def _adds(call: OperationCall) -> bool:
     return bool(last) or any(call.kwargs.get(name) for name in ("accumulate", "reduce"))
 
 
-def _from_one(known: TokensOfIds, value: Any) -> Any:
+def _from_one(known: TokenPositions, value: Any) -> Any:
     """Number the tokens of an operand from one; zero is none."""
     found = known.get(value)
     if found is not None:
