@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from unrolled.held_forward.operations.operation_names import plain_name
 
@@ -12,14 +12,7 @@ __all__ = ["registers"]
 Rule = TypeVar("Rule", bound=Callable[..., object])
 
 
-class Register(Protocol[Rule]):
-    """Registers a rule for operations by name."""
-
-    def __call__(self, *names: str) -> Callable[[Rule], Rule]:
-        """Return the decorator."""
-
-
-def registers(rules: dict[str, Rule]) -> Register[Rule]:
+def registers(rules: dict[str, Rule]) -> Callable[..., Callable[[Rule], Rule]]:
     """Make what registers a function in ``rules`` under operations' names."""
 
     def under(*names: str) -> Callable[[Rule], Rule]:
