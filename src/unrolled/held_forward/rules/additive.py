@@ -17,7 +17,7 @@ from unrolled.held_forward.results_in_place import parts_refused
 from unrolled.held_forward.tensor_facts.moves import JOINS
 from unrolled.held_forward.token_ids.written_positions import WRITES
 
-__all__ = ["where_operands"]
+__all__ = ["held_outside", "where_operands"]
 
 
 def with_rows(call: HeldCall, values: Any, like: Tensor) -> Any:
@@ -172,10 +172,14 @@ def fill(call: HeldCall) -> Tensor:
 def nan_to_num(call: HeldCall) -> Tensor:
     """Replace what is not finite by numbers, which become a row."""
     x = call.args[0]
-    finite = x.detach().isfinite()
-    replaced = call.held().masked_fill(finite, 0.0)
-    result = x.masked_fill(~finite, 0.0) + call.rows.constant(replaced)
-    return call.gates.keep_chosen(result, (x, replaced), lambda parts: torch.where(finite, parts[0], parts[1]))
+    return held_outside(call, x, x.detach().isfinite(), call.held())
+
+
+def held_outside(call: HeldCall, x: Tensor, inside: Tensor, held: Tensor) -> Tensor:
+    """Keep the entries of x that are inside; in place of the others stand those of a held tensor, which are a row."""
+    outside = held.masked_fill(inside, 0.0)
+    result = x.masked_fill(~inside, 0.0) + call.rows.constant(outside)  # a product with infinity would not be zero
+    return call.gates.keep_chosen(result, (x, outside), lambda parts: torch.where(inside, parts[0], parts[1]))
 
 
 @rule("setitem")

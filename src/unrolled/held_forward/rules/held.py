@@ -14,6 +14,7 @@ from unrolled.held_forward.operations.operands import detached, for_each_tensor
 from unrolled.held_forward.operations.operands_read import OF_NONE
 from unrolled.held_forward.operations.operation_call import OperationCall
 from unrolled.held_forward.operations.python_values import TAKES_OUT, taken_out_error
+from unrolled.held_forward.rules.additive import held_outside
 
 __all__ = ["clamp_operands"]
 
@@ -169,10 +170,7 @@ def clamp(call: HeldCall) -> Tensor:
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         return _between(call, x, low, high)
     value = call.held()
-    inside = value == x.detach()
-    reached = torch.where(inside, torch.zeros_like(value), value)
-    result = x.masked_fill(~inside, 0.0) + call.rows.constant(reached)  # a product with infinity would not be zero
-    return call.gates.keep_chosen(result, (x, reached), lambda parts: torch.where(inside, parts[0], parts[1]))
+    return held_outside(call, x, value == x.detach(), value)
 
 
 def _between(call: HeldCall, x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
