@@ -107,7 +107,7 @@ def _at_inputs(mode: RecordedModel, entering: Mapping[Strand, Tensor]) -> dict[S
         with torch.no_grad():
             origin = strand.inputs.detach()
             for lower, link in strand.below:
-                origin = origin - link.apply(lower.states.detach() - lower.sequence.g)
+                origin = origin - link.apply(lower.moved)
         leaf = origin.clone().requires_grad_()
         with torch.enable_grad():
             g = mode.as_function(strand, leaf)

@@ -223,6 +223,6 @@ def residual(strand: Strand) -> Tensor:
         found = relative_error(total_states(strand.stack)[strand.direction] - own, own)
         return torch.where(strand.stack.layout.inside, found, 0.0).amax(dim=0).double()
     inside = torch.arange(len(strand.states), device=strand.lengths.device)[:, None] < strand.lengths
-    moved = [link.apply(low.states.detach() - low.sequence.g) for low, link in strand.below]
+    moved = [link.apply(low.moved) for low, link in strand.below]
     states, total = strand.states.detach(), running_sum(strand.sequence, torch.stack(moved).sum(0) if moved else None)
     return torch.where(inside, relative_error(total - states, states), 0.0).amax(dim=0).double()

@@ -109,7 +109,7 @@ class RecordedModel(HeldModel):
             runs = [level for (level,) in levels]
             origin = runs[0].inputs
             for strand, link in below:
-                origin = origin - link.apply(strand.states.detach() - strand.sequence.g)
+                origin = origin - link.apply(strand.moved)
             sequence = self.known.expanded((numbered.number, way), runs, origin, self._expand)
         strand = self._strand(numbered, way, sequence, inputs, start, parity)
         strand.below = below

@@ -84,6 +84,11 @@ class Strand:
         return 1 + max(int(each.rows.max()) for each in self.chain)
 
     @property
+    def moved(self) -> Tensor:
+        """What its states are more than g: by so much it moves the inputs of a level above."""
+        return self.states.detach() - self.sequence.g
+
+    @property
     def own(self) -> Tensor:
         """What its own tokens add to the state, shape (time, batch, state)."""
         return self.sequence.g if self.carried is None else self.sequence.g - self.carried
