@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -12,13 +12,18 @@ from torch import Tensor, nn
 from unrolled.decomposition.arguments import refuse_meta, refuse_nested
 from unrolled.errors import UsageError, kind_of
 
-__all__ = ["model_arguments"]
+__all__ = ["model_arguments", "named_arguments"]
 
 OWN = frozenset(
     "target tokens features expansion readout rnn call max_order seed strict model_kwargs of share against "
     "classes every_class".split()
 )
 """The names that unrolled takes for itself."""
+
+
+def named_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
+    """Return all arguments of a model by the names that they have in errors."""
+    return {**{f"argument {place}": value for place, value in enumerate(args)}, **kwargs}
 
 
 def model_arguments(
@@ -49,7 +54,7 @@ def model_arguments(
         raise UsageError(f"{twice[0]} is given twice, as a keyword and in model_kwargs; give it once")
     given = {**kwargs, **(model_kwargs or {})}
     refuse_meta({**dict(model.named_parameters()), **dict(model.named_buffers())})
-    arguments = {**{f"argument {place}": value for place, value in enumerate(args)}, **given}
+    arguments = named_arguments(args, given)
     refuse_meta(arguments)
     refuse_nested(arguments)
     try:

@@ -12,7 +12,7 @@ from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import Wanted
-from unrolled.explanation.model_arguments import model_arguments
+from unrolled.explanation.model_arguments import model_arguments, named_arguments
 from unrolled.explanation.tokens.sequence_names import Words
 from unrolled.explanation.tokens.token_names import checked_words
 from unrolled.whole_number import whole_number
@@ -57,8 +57,7 @@ class Request:
         """Validate what :func:`unrolled.explain` is given, as far as that can be done before the model runs."""
         own = {"tokens": tokens, "target": wanted.target, "features": features}
         given = model_arguments(model, args, kwargs, model_kwargs, own)
-        numbered = {f"argument {place}": value for place, value in enumerate(args)}
-        refuse_devices_without_float64({**dict(model.named_parameters()), **numbered, **given})
+        refuse_devices_without_float64({**dict(model.named_parameters()), **named_arguments(args, given)})
         words = tokens if isinstance(tokens, Mapping) else checked_words(tokens)
         chosen, longest = resolve(expansion), checked_order(max_order)
         if call is not None and whole_number(call) is None:

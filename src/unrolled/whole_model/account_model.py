@@ -14,6 +14,7 @@ from unrolled.decomposition.opening.parity import FINER, PARITY
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
+from unrolled.explanation.model_arguments import named_arguments
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
@@ -112,7 +113,7 @@ def _checked(output: Tensor, args: Sequence[object], kwargs: Mapping[str, object
         )
     refuse_no_examples(output)
     if not torch.isfinite(output).all():
-        place = place_of_infinite_number({**{f"argument {k}": each for k, each in enumerate(args)}, **kwargs})
+        place = place_of_infinite_number(named_arguments(args, kwargs))
         raise NonFiniteError(f"the output is {output.tolist()}; expected finite numbers{place}")
     return output
 
