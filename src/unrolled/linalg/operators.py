@@ -1,4 +1,4 @@
-"""Linear operators that are applied without storing their matrices.
+"""Linear operators: what all of them do, and the Jacobian of any step, whose matrices are not stored.
 
 Shapes: a block of vectors is (columns, batch, n). The columns come first so that the vectors alive so far are one
 contiguous matrix, and so that the coefficients of a step, (batch, d), broadcast over them. Coefficients may have a
