@@ -89,18 +89,20 @@ class FoundTraces:
             if own is None:
                 return None
             steps = tuple(tuple(a or b for a, b in zip(*each, strict=True)) for each in zip(steps, own, strict=True))
-            others = [
-                m for other, each in self._groups.items() if other not in (key, made) for m in each if _has_ids(m)
-            ]
-            beside = self._steps(others)
-            joins = beside is None or any(
-                not a and b for each in zip(steps, beside, strict=True) for a, b in zip(*each, strict=True)
-            )
+            joins = self._reads_others(steps, (key, made))
         for each in steps:
             places = [place for step in each for place in {place for place, _ in step} if place >= 0]
             if any(len(step) > 1 for step in each) and len(places) > len(set(places)):
                 return None
         return _trace_of(members[0][0], steps, joins)
+
+    def _reads_others(self, steps: Steps, known: Sequence[Key]) -> bool:
+        """Whether a step that reads nothing of some known keys reads ids of another one, or a mixture of them."""
+        others = [m for key, each in self._groups.items() if key not in known for m in each if m[0].ids is not None]
+        beside = self._steps(others)
+        return beside is None or any(
+            not a and b for each in zip(steps, beside, strict=True) for a, b in zip(*each, strict=True)
+        )
 
     def _steps(self, members: Sequence[Member]) -> Steps | None:
         """List what the steps of each sequence read of some sources; None if a step reads a mixture."""
@@ -133,10 +135,6 @@ def _key(source: TokenSource) -> Key:
     if source.ids is None:
         return ("vectors", source.vectors), -1
     return id(source.argument) if source.argument.numel() else None, source.table
-
-
-def _has_ids(member: Member) -> bool:
-    return member[0].ids is not None
 
 
 def _order_of_likelihood(trace: Trace) -> tuple[bool, bool, bool]:
