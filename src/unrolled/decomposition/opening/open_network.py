@@ -30,6 +30,7 @@ __all__ = ["PRECISION", "OpenedNetwork", "network_outputs", "open_network"]
 
 PRECISION = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
 """Of a network in half precision, whose states are recomputed in float32: the rounding of its own."""
+HALVES = (torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,10 @@ class OpenedNetwork:
         return self.layout.lengths
 
 
-HALVES = (torch.bfloat16, torch.float16)
+def _types(module: Network | Cell, x: Tensor) -> tuple[torch.dtype, torch.dtype]:
+    """Return the type of a module's weights, and the one in which its states are recomputed."""
+    own_type = next((p.dtype for p in module.parameters()), x.dtype)
+    return own_type, torch.float32 if own_type in HALVES else own_type
 
 
 def _converted(values: Tensor, what: str, dtype: torch.dtype, autocast: bool) -> Tensor:
@@ -151,17 +155,13 @@ def _open_layers(
     """Run a network layer by layer, and compare the top layer's states with the network's own."""
     x, layout = read_batch(inputs, rnn.input_size, rnn.batch_first, lengths)
     _check_inputs(x)
-    own_type = next((p.dtype for p in rnn.parameters()), x.dtype)
+    own_type, dtype = _types(rnn, x)
     x = _converted(x, "inputs", own_type, autocast)
-    dtype = torch.float32 if own_type in HALVES else own_type
     cells = build_cells(rnn, dtype)
     refuse_too_long(len(x), x.shape[1], sum(cell.state_size for ways in cells for cell in ways), dtype, x.device)
     count, top = len(cells[0]), cells[-1][0]
     state = checked_state(state, len(cells) * count, x.shape[1], top.output_size, top.state_size - top.output_size)
-    if isinstance(state, tuple):
-        state = (_state_part(state[0], "h_0", own_type, autocast), _state_part(state[1], "c_0", own_type, autocast))
-    elif state is not None:
-        state = _state_part(state, "h_0", own_type, autocast)
+    state = _converted_state(state, own_type, autocast)
     initial = [s if s is None else s.to(dtype) for s in flat_states(state, len(cells) * count)]
     weights.run_starts()
     own = _own_output(rnn, x, layout, state, known).to(dtype)
@@ -184,6 +184,13 @@ def _open_layers(
     )
 
 
+def _converted_state(state: InitialState, dtype: torch.dtype, autocast: bool) -> InitialState:
+    """Convert an initial state to the type of the weights, and refuse one that is not finite."""
+    if isinstance(state, tuple):
+        return _state_part(state[0], "h_0", dtype, autocast), _state_part(state[1], "c_0", dtype, autocast)
+    return None if state is None else _state_part(state, "h_0", dtype, autocast)
+
+
 def _state_part(part: Tensor, label: str, dtype: torch.dtype, autocast: bool) -> Tensor:
     _check_finite(part, label)
     return _converted(part, f"the numbers of {label}", dtype, autocast)
@@ -203,8 +210,7 @@ def _open_cell(
         raise UsageError(f"the state is a {kind}; expected a flat one for a cell, shape (batch, state)")
     x, layout = read_batch(inputs, cell.input_size, False, lengths)
     _check_inputs(x)
-    own_type = next((p.dtype for p in cell.parameters()), x.dtype)
-    dtype = torch.float32 if own_type in HALVES else own_type
+    own_type, dtype = _types(cell, x)
     x = _converted(x, "inputs", own_type, autocast).to(dtype)
     if state is not None:
         state = _state_part(state, "the state", own_type, autocast).to(dtype)
