@@ -30,6 +30,7 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.recorded_maps import pull_back
+from unrolled.held_forward.tensor_facts.rows import Row
 
 __all__ = ["call_with_sources", "numbers_of_lines"]
 
@@ -66,30 +67,39 @@ def numbers_of_lines(
     for line, own in zip(find_lines(strands), examples, strict=True):
         if own is None:
             continue
-        readers = own[own >= 0]
-        of_line: list[Numbers | None] = [None] * batch
-        found.append(of_line)
-        if len(readers.unique()) < len(readers):
-            why = why or NoNumbersError(SEVERAL)
-            continue
-        if not len(readers):
-            continue
-        total = line.first.states.new_zeros(len(own))
-        for strand in line.strands:
-            part = (at_inputs[strand] * strand.inputs).sum(dim=(0, 2))
-            total = total.index_add(0, strand.rows, part)
+        known: dict[int, Numbers] = {}
         try:
-            order = (own >= 0).nonzero()[:, 0].tolist()
-            numbers = numbers_of_steps(rows, leaves, total, _read(line), line.inside, order)
-            if len(readers) < batch and any(BY_ARGUMENT in each.notes for each in numbers):
-                raise MixedNumbersError(MIXED)  # the argument holds those of other examples as well
-            for example, each in zip(readers.tolist(), numbers, strict=True):
-                of_line[example] = each
+            known = _of_line(line, own, batch, at_inputs, rows, leaves)
         except NoNumbersError as error:
             why = error if why is None or isinstance(error, MixedNumbersError) else why
+        found.append([known.get(example) for example in range(batch)])
     if all(each is None for of_line in found for each in of_line):
         raise why or NoNumbersError(NOT_BY_STEPS)
     return found
+
+
+def _of_line(
+    line: Line,
+    own: Tensor,
+    batch: int,
+    at_inputs: Mapping[Strand, Tensor],
+    rows: Sequence[Row],
+    leaves: Sequence[Tensor],
+) -> dict[int, Numbers]:
+    """Find what each number contributes by one line, for the examples that read its sequences."""
+    readers = own[own >= 0]
+    if len(readers.unique()) < len(readers):
+        raise NoNumbersError(SEVERAL)
+    if not len(readers):
+        return {}
+    total = line.first.states.new_zeros(len(own))
+    for strand in line.strands:
+        part = (at_inputs[strand] * strand.inputs).sum(dim=(0, 2))
+        total = total.index_add(0, strand.rows, part)
+    numbers = numbers_of_steps(rows, leaves, total, _read(line), line.inside, (own >= 0).nonzero()[:, 0].tolist())
+    if len(readers) < batch and any(BY_ARGUMENT in each.notes for each in numbers):
+        raise MixedNumbersError(MIXED)  # the argument holds those of other examples as well
+    return dict(zip(readers.tolist(), numbers, strict=True))
 
 
 def _read(line: Line) -> Tensor:
