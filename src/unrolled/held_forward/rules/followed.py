@@ -36,12 +36,11 @@ CLOSE = {torch.float64: 1e-13, torch.float32: 1e-6}
 @followed("exp", "exp2", "cos", "cosh")
 def from_zero_on(call: HeldCall) -> Tensor:
     """Follow φ from φ(0)."""
-    risen, at_zero = from_zero(call, call.args[0], call.function)
-    return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
+    return _from_zero(call, call.args[0], call.function)
 
 
 @followed("log", "log2", "log10", "reciprocal", "rsqrt", "lgamma", "digamma", "acosh")
-def from_one_on(call: HeldCall) -> Any:
+def from_one_on(call: HeldCall) -> Tensor:
     """Follow φ from φ(1)."""
     return _from_one(call, call.args[0], call.function)
 
@@ -54,19 +53,22 @@ def quotient(call: HeldCall) -> Any:
 
 
 @followed("pow")
-def power(call: HeldCall) -> Any:
+def power(call: HeldCall) -> Tensor:
     """Follow xⁿ from 1, and aˣ from a⁰."""
     base, exponent = call.args[:2]
-    if not carries(base) and carries(exponent):
-        risen, at_zero = from_zero(call, exponent, partial(call.run, base))
-        return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
-    return _from_one(call, base, lambda x: call.run(x, exponent))
+    if carries(base):
+        return _from_one(call, base, lambda x: call.run(x, exponent))
+    return _from_zero(call, exponent, partial(call.run, base))
 
 
-def _from_one(call: HeldCall, x: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Follow a function of x along the line from 1; where x carries no value, hold the result."""
-    if not carries(x):
-        return call.held()
+def _from_zero(call: HeldCall, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Follow a function of x along the line from 0."""
+    risen, at_zero = from_zero(call, x, function)
+    return risen + call.rows.constant(at_zero.expand_as(risen).contiguous())
+
+
+def _from_one(call: HeldCall, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Follow a function of x along the line from 1."""
     with torch.no_grad():
         held = x.detach()
         at_one, value = function(torch.ones_like(held)), function(held)
@@ -80,8 +82,6 @@ def _from_one(call: HeldCall, x: Any, function: Callable[[Tensor], Tensor]) -> A
 def softmax(call: HeldCall) -> Tensor:
     """Follow softmax from equal parts; what is masked takes no part."""
     x, dim = call.bind("input", "dim")
-    if not carries(x):
-        return call.held()
     dim = -1 if dim is None else dim
     value = call.held()
     inside = value > 0
@@ -112,8 +112,6 @@ def logsumexp(call: HeldCall) -> Tensor:
 def logaddexp(call: HeldCall) -> Tensor:
     """Follow log(exp a + exp b) as the logarithm of a sum of two entries."""
     parts = call.bind("input", "other")
-    if not any(map(carries, parts)):
-        return call.held()
     with call.mode:
         return torch.logsumexp(torch.stack(torch.broadcast_tensors(*parts)), dim=0)
 
@@ -133,8 +131,6 @@ def cumprod(call: HeldCall) -> Tensor:
 def _of_the_first(call: HeldCall, joined: Callable[[Tensor, int], Tensor]) -> Tensor:
     """Follow what one, two and more of the first entries give together."""
     x, dim = call.bind("input", "dim")
-    if not carries(x):
-        return call.held()
     with call.mode:
         return torch.stack([joined(x.narrow(dim, 0, count + 1), dim) for count in range(x.shape[dim])], dim)
 
