@@ -18,7 +18,7 @@ from unrolled.held_forward.operations.operands import holds_numbers, is_paramete
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.operations.python_values import TAKES_OUT, taken_out_error
-from unrolled.held_forward.outside.taken_places import Place, TakenPlaces, place_of_call
+from unrolled.held_forward.outside.taken_places import CodePlace, TakenPlaces, place_of_call
 from unrolled.held_forward.rules.scripted import python_function
 from unrolled.model_runs.determinism import agree
 from unrolled.model_runs.preserve_model import end_run
@@ -38,7 +38,7 @@ _LOOP = 1000
 
 
 def refuse_read_numbers(
-    taken: TakenPlaces, run: Callable[[], Sequence[Tensor]], expected: Sequence[Tensor], unread: set[Place]
+    taken: TakenPlaces, run: Callable[[], Sequence[Tensor]], expected: Sequence[Tensor], unread: set[CodePlace]
 ) -> None:
     """Refuse a model whose output reads numbers that it takes out of torch.
 

@@ -19,7 +19,7 @@ from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.sources import Sources, source_module
 from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
 from unrolled.held_forward.graph import check_linear
-from unrolled.held_forward.outside.taken_places import Place, TakenPlaces
+from unrolled.held_forward.outside.taken_places import CodePlace, TakenPlaces
 from unrolled.held_forward.runs_that_fail import failures_refused
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.model_runs.taken_numbers import refuse_read_numbers
@@ -51,7 +51,7 @@ class HeldRuns:
     """From what the model returns to one number for each example."""
     expected: Tensor
     """What it selects from the plain run."""
-    unread: set[Place] = field(default_factory=set)
+    unread: set[CodePlace] = field(default_factory=set)
     """Where the model takes numbers that the runs so far have shown to be read by no output."""
 
     def run(self, member: Linearisation, follows: Container[int]) -> HeldRun:

@@ -13,7 +13,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.operations.python_values import TAKES_OUT
-from unrolled.held_forward.outside.taken_places import Place, place_of_call
+from unrolled.held_forward.outside.taken_places import CodePlace, place_of_call
 from unrolled.model_runs.taken_numbers import refuse_read_numbers
 
 __all__ = ["lost_in_python"]
@@ -40,7 +40,7 @@ def lost_in_python(ray: Ray[Any]) -> UnsupportedOperationError | None:
     return None
 
 
-def _given(step: Callable[[Tensor, Tensor], Tensor], inputs: Tensor, state: Tensor) -> dict[Place, str]:
+def _given(step: Callable[[Tensor, Tensor], Tensor], inputs: Tensor, state: Tensor) -> dict[CodePlace, str]:
     """Run a step, and return what Python gets at each place, as a text."""
     with torch.no_grad(), _Given() as given:
         step(inputs, state)
@@ -52,7 +52,7 @@ class _Given(OperationMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[Place, str] = {}
+        self.found: dict[CodePlace, str] = {}
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         result = func(*args, **options)

@@ -28,7 +28,7 @@ from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.operations.coarsest_type import coarsest_type
-from unrolled.held_forward.outside.taken_places import Place, TakenPlaces
+from unrolled.held_forward.outside.taken_places import CodePlace, TakenPlaces
 from unrolled.held_forward.runs_that_fail import failures_refused
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.model_runs.eval_mode import without_autocast
@@ -90,7 +90,7 @@ class RecordedRuns:
     """How states are expanded."""
     known: KnownLayers = field(default_factory=KnownLayers)
     """The layers that the runs have expanded so far."""
-    unread: set[Place] = field(default_factory=set)
+    unread: set[CodePlace] = field(default_factory=set)
     """Where the model takes numbers that the runs so far have shown to be read by no output."""
 
     def run(
