@@ -11,9 +11,9 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.explanation.networks.recurrent_names import type_name
 from unrolled.model_runs.nested_tensors import leaves
 
-__all__ = ["Received", "module_kind", "ngrams_of", "reads_of"]
+__all__ = ["CallArguments", "module_kind", "ngrams_of", "reads_of"]
 
-Received = tuple[tuple[Any, ...], Mapping[str, Any]]
+CallArguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 """The positional and the keyword arguments of one call."""
 
 
@@ -28,7 +28,7 @@ def module_kind(module: nn.Module) -> str:
     return ", ".join(parts)
 
 
-def reads_of(calls: Sequence[Received]) -> str:
+def reads_of(calls: Sequence[CallArguments]) -> str:
     """Describe the first tensor of the first call."""
     if not calls:
         return "nothing"
@@ -43,7 +43,7 @@ def reads_of(calls: Sequence[Received]) -> str:
     return "no tensor" if inner is None else str(tuple(inner.shape))
 
 
-def ngrams_of(module: nn.Module, calls: Sequence[Received]) -> str:
+def ngrams_of(module: nn.Module, calls: Sequence[CallArguments]) -> str:
     """Say how many n-grams a module's only call has; empty where it has several calls, or reads no sequence."""
     if len(calls) != 1:
         return ""
@@ -54,6 +54,6 @@ def ngrams_of(module: nn.Module, calls: Sequence[Received]) -> str:
     return f"{time * (time + 1) // 2:,} n-grams a direction"
 
 
-def _values(call: Received) -> list[Any]:
+def _values(call: CallArguments) -> list[Any]:
     positional, named = call
     return [*positional, *named.values()]

@@ -19,16 +19,16 @@ from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import copy_tensors
 from unrolled.model_runs.preserve_model import preserved
-from unrolled.whole_model.part_description import Received
+from unrolled.whole_model.part_description import CallArguments
 
 __all__ = ["recurrent_calls"]
 
 
 def recurrent_calls(
     model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object], seed: int | None
-) -> tuple[dict[str, list[Received]], object]:
+) -> tuple[dict[str, list[CallArguments]], object]:
     """Run a model once; return what each of its recurrent modules receives, by path, and what the model returns."""
-    received: dict[str, list[Received]] = {path: [] for path in all_modules(model)}
+    received: dict[str, list[CallArguments]] = {path: [] for path in all_modules(model)}
     outputs: list[object] = []
 
     def run() -> None:

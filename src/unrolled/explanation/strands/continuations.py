@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unrolled.explanation.strands.strand import Strand, reads
+from unrolled.explanation.strands.strand import Strand, strands_read
 from unrolled.held_forward.recorded_maps import PositionMap, SelectionMap, image, position_map, random_like, readers
 
 __all__ = ["Continuation", "find_continuation"]
@@ -58,7 +58,7 @@ def find_continuation(start: Tensor, network: str, strands: Sequence[Strand]) ->
     It is of the same network, with one direction. Of its strands, last states only are read, one by each sequence of a
     strand and each by one sequence.
     """
-    own = [each for each in reads(start, strands) if each.network == network]
+    own = [each for each in strands_read(start, strands) if each.network == network]
     tried: set[int] = set()
     for strand in reversed(own):
         if strand.both or id(strand.chain) in tried or strand.states.shape[-1] != start.shape[-1]:

@@ -27,7 +27,7 @@ from unrolled.expansions.secant import Secant
 from unrolled.explanation.strands.continuations import Continuation, find_continuation
 from unrolled.explanation.strands.known_layers import KnownLayers
 from unrolled.explanation.strands.running_networks import RunningNetworks
-from unrolled.explanation.strands.strand import Strand, find_levels_below, reads
+from unrolled.explanation.strands.strand import Strand, find_levels_below, strands_read
 from unrolled.held_forward.recorded_maps import PositionMap, image
 from unrolled.held_forward.tensor_facts.rows import Rows
 
@@ -167,7 +167,7 @@ class RecordedModel(HeldModel):
     def _carry(self, strand: Strand, origin: Tensor) -> None:
         """Note g as a linear function of the beginning of the input's line, and the part of it that is carried."""
         levels = [lower for lower, _ in strand.below]
-        others = [each for each in reads(strand.inputs, self.strands) if each not in levels]
+        others = [each for each in strands_read(strand.inputs, self.strands) if each not in levels]
         inherited = [link.apply(lower.carried) for lower, link in strand.below if lower.carried is not None]
         if not others and not inherited:
             return

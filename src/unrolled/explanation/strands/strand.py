@@ -24,7 +24,7 @@ from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
 from unrolled.decomposition.recurrences.bidirectional_stack import BidirectionalStack
 from unrolled.held_forward.recorded_maps import PositionMap, position_map, pull_back, readers
 
-__all__ = ["Strand", "find_levels_below", "reads"]
+__all__ = ["Strand", "find_levels_below", "strands_read"]
 
 
 @dataclass(eq=False)
@@ -94,7 +94,7 @@ class Strand:
         return self.sequence.g if self.carried is None else self.sequence.g - self.carried
 
 
-def reads(result: Tensor, strands: Sequence[Strand]) -> list[Strand]:
+def strands_read(result: Tensor, strands: Sequence[Strand]) -> list[Strand]:
     """Return the strands whose states a tensor depends on."""
     if not result.requires_grad:
         return []
@@ -111,7 +111,7 @@ def find_levels_below(
         The strands, lowest first, with how they are read; None if a strand that continues another one does not read the
         strands that continue the levels below that one.
     """
-    candidates = [strand for strand in reads(inputs, strands) if not strand.both and strand.network != network]
+    candidates = [strand for strand in strands_read(inputs, strands) if not strand.both and strand.network != network]
     if before is None:
         first = [each for each in candidates if each.before is None and _is_read(inputs, each)]
         return tuple((each, link) for each in first if (link := _link(inputs, lengths, each)))
