@@ -90,8 +90,8 @@ def _explain_python(
 ) -> Sequence[Explanation]:
     """Explain a model of Python modules."""
     keep_freed_memory()
-    few = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
-    with preserved(model, seed) as generators, few:
+    one_thread = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
+    with preserved(model, seed) as generators, one_thread:
         modules = all_modules(model)
         opened = [modules[path] for path in networks.opened]
         try:

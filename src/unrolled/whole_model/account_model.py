@@ -46,8 +46,8 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     _refuse_unusual(model)
     keep_freed_memory()
     args, kwargs, seeded = asked.args, asked.kwargs, asked.seed is not None
-    few, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
-    with infinite_weights_named(model), preserved(model, asked.seed) as generators, without_autocast(), few:
+    one_thread, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
+    with infinite_weights_named(model), preserved(model, asked.seed) as generators, without_autocast(), one_thread:
         plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
         target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against, (args, kwargs))
         expected = _checked(target.select(plain.output).detach(), args, kwargs)

@@ -115,7 +115,7 @@ class RecordedRuns:
         self.plain.run.mark_numbers(rows)
         mode = RecordedModel(rows, networks.opened, self.member, separate, probe, *of_model)
         mode.follows, mode.taken = follows, TakenPlaces()
-        of_users = self._with_own_forwards()
+        of_users = self._with_own_forwards()  # asked before stand-ins, which look like forwards of a user's
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
                 with failures_refused():

@@ -37,6 +37,7 @@ _WORDS = (
 _TIMES = "prev previous last old t tm past before in init initial zero pre the of and".split()
 """What may stand beside that, to say which state it is."""
 _OF_MODULES = frozenset(vars(nn.Module))
+"""Names of torch's own, none of which is a user's step."""
 
 
 @dataclass
