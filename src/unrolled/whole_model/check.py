@@ -73,10 +73,7 @@ def check(
     seen, output = ({}, None) if compiled else recurrent_calls(model, args, given, seed)
     of_modules = of_whole = _Aim(target)
     if target is None and not compiled:
-        if not has_classes(output):
-            of_modules = of_whole = calls.likeliest_aim(output, list(seen)[:1])
-        elif isinstance(output, Tensor) and output.dim() < 2 and not _works(partial(calls.account, of_whole)):
-            of_whole = calls.likeliest_aim(output, [])
+        of_modules, of_whole = calls.likely_aims(output, list(seen)[:1])
     modules = all_modules(model)
     parts = []
     for path, received in seen.items():
@@ -130,7 +127,17 @@ class _Calls:
         """Account for the whole model."""
         return account(self.model, *self.args, target=aim.target, **self.options)
 
-    def likeliest_aim(self, output: object, paths: Sequence[str]) -> _Aim:
+    def likely_aims(self, output: object, paths: Sequence[str]) -> tuple[_Aim, _Aim]:
+        """Return what recurrent modules and the whole model are likely opened for, where the user names no target."""
+        if not has_classes(output):
+            both = self._likeliest_aim(output, paths)
+            return both, both
+        classes = _Aim(None)
+        if isinstance(output, Tensor) and output.dim() < 2 and not _works(partial(self.account, classes)):
+            return classes, self._likeliest_aim(output, [])
+        return classes, classes
+
+    def _likeliest_aim(self, output: object, paths: Sequence[str]) -> _Aim:
         """Return the likeliest target that works: by the recurrent modules at some paths, else by the whole model."""
         aims = [_Aim(likely, f", target={code}") for code, likely in likely_targets(output)]
         tries: list[tuple[_Aim, Callable[[], object]]] = [
