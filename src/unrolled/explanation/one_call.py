@@ -134,7 +134,7 @@ class _OpenedCall:
         """Make the explanation of one target of one example, with its notes."""
         choice, asked, read = self.choice, self.asked, self.reads[k]
         one = replace(
-            self.features.put(self._ledger(k, b, words), k, b),
+            self.features.put(self._nameless(k, b, words), k, b),
             target=choice.names[k if choice.every else b],
             unit="probability" if read.is_sigmoid and choice.unit in {"logit", "output"} else choice.unit,
             deterministic=self.deterministic,
@@ -143,8 +143,8 @@ class _OpenedCall:
         limits = (*limit, *explanation_notes(one, asked.expansion, self.failures))
         return replace(one, notes=(*read.notes, *self.notes, *self.features.notes(k, b), *limits))
 
-    def _ledger(self, k: int, b: int, words: tuple[str, ...]) -> Explanation:
-        """Put the n-grams and the parts of the logit together, without names and notes."""
+    def _nameless(self, k: int, b: int, words: tuple[str, ...]) -> Explanation:
+        """Make the explanation without the name of its target, its features and notes."""
         opened, read, found, expansion = self.opened, self.reads[k], self.scored[k], self.asked.expansion
         n, row = len(words), int(read.order[b])
         triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
