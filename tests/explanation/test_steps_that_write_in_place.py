@@ -151,6 +151,51 @@ def test_an_input_that_is_changed_in_place_and_read_again_is_refused(expansion):
         unrolled.explain(Activated(True, reads_again=True).double(), IDS[:1], target=1, expansion=expansion)
 
 
+COUNTS = {
+    "a number": lambda t, _: torch.tensor(0.3 * t, dtype=torch.float64),
+    "a whole number": lambda t, _: torch.tensor(t),
+    "a whole number for each example": lambda t, ids: torch.full((len(ids), 1), t),
+    "a number for each unit": lambda t, _: torch.arange(3.0, dtype=torch.float64) + t,
+}
+
+
+class Counted(nn.Module):
+    """Its step raises what it receives beside its input and state, in place or anew."""
+
+    class Step(nn.Module):
+        def __init__(self, in_place):
+            super().__init__()
+            self.a, self.b, self.in_place = nn.Linear(D, D), nn.Linear(D, D), in_place
+
+        def forward(self, x, h, count):
+            raised = count.add_(1) if self.in_place else count + 1
+            return torch.tanh(self.a(x) + self.b(h) * raised)
+
+    def __init__(self, count, in_place):
+        super().__init__()
+        torch.manual_seed(7)
+        self.embed, self.head, self.cell = nn.Embedding(V, D), nn.Linear(D, 3), self.Step(in_place)
+        self.count = count
+
+    def forward(self, ids):
+        state = torch.zeros(len(ids), D, dtype=torch.float64)
+        for t, x in enumerate(self.embed(ids).unbind(1)):
+            state = self.cell(x, state, self.count(t, ids))
+        return self.head(state)
+
+
+@pytest.mark.parametrize("expansion", ["secant", "operating", "shares"])
+@pytest.mark.parametrize("kind", COUNTS)
+def test_what_a_step_receives_beside_its_input_may_be_written_as_well(kind, expansion):
+    found, expected = (
+        unrolled.explain(Counted(COUNTS[kind], each).double(), IDS[:1], target=1, expansion=expansion)
+        for each in (True, False)
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions)
+    assert abs(found.ledger.remainder) < 1e-9
+    assert found.notes == expected.notes
+
+
 class Simple(nn.Module):
     """A step of one formula."""
 

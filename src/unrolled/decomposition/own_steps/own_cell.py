@@ -85,9 +85,9 @@ class OwnCell(Cell):
         }
         first = 0
         for place, shape in self.inputs:
-            read = x[:, first : first + shape.numel()].reshape(*axes, *shape)
-            tensors[place] = read.clone() if place in self.call.written else read
+            tensors[place] = x[:, first : first + shape.numel()].reshape(*axes, *shape)
             first += shape.numel()
+        tensors |= {place: each.clone() for place, each in tensors.items() if place in self.call.written}
         first = 0
         for argument, (_, shape, axis) in zip(self.read, self.parts, strict=True):
             if argument is not None:
