@@ -196,6 +196,51 @@ def test_what_a_step_receives_beside_its_input_may_be_written_as_well(kind, expa
     assert found.notes == expected.notes
 
 
+class Keeps(nn.Module):
+    """Its step keeps its states in rows of its caller's, in place."""
+
+    class Step(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(D, D), nn.Linear(D, D)
+
+        def forward(self, x, h, rows, t):
+            h = torch.tanh(self.a(x) + self.b(h))
+            rows[:, t] = h
+            return h
+
+    def __init__(self, read):
+        super().__init__()
+        torch.manual_seed(7)
+        self.embed, self.head, self.cell, self.read = nn.Embedding(V, D), nn.Linear(D, 3), self.Step(), read
+
+    def forward(self, ids):
+        rows = torch.zeros(*ids.shape, D, dtype=torch.float64)
+        state = torch.zeros(len(ids), D, dtype=torch.float64)
+        for t, x in enumerate(self.embed(ids).unbind(1)):
+            state = self.cell(x, state, rows, t)
+        return self.head(self.read(state, rows))
+
+
+READS = {
+    "beside the state": (lambda state, rows: state + rows.mean(1), ParityError),
+    "alone": (lambda _, rows: rows[:, -1], UnsupportedOperationError),
+}
+
+
+@pytest.mark.parametrize("way", READS)
+def test_what_a_step_changes_and_the_model_reads_is_named_where_that_fails(way):
+    read, error = READS[way]
+    with pytest.raises(error, match=r"^cell\.forward changes rows in place and does not return it; if the model reads"):
+        unrolled.explain(Keeps(read).double(), IDS[:1], target=1)
+
+
+def test_what_a_step_changes_and_nobody_reads_is_no_reason_to_refuse_it():
+    found = unrolled.explain(Keeps(lambda state, _: state).double(), IDS[:1], target=1)
+    assert abs(found.ledger.remainder) < 1e-9
+    assert not found.notes
+
+
 class Simple(nn.Module):
     """A step of one formula."""
 

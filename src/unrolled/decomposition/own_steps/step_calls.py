@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import handle_torch_function
 
-from unrolled.errors import UnsupportedOperationError
+from unrolled.errors import ParityError, UnsupportedOperationError
 from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.model_runs.nested_tensors import Place, leaves, rebuilt
 
@@ -21,6 +22,7 @@ __all__ = [
     "MOST_OF_ERROR",
     "StepCall",
     "StepForm",
+    "changed_arguments_named",
     "is_value",
     "of_one_example",
     "own_step",
@@ -49,6 +51,8 @@ class StepForm:
     """Whether rows change each other, by the shapes of calls that were tried."""
     opened: dict[Any, tuple[bool, frozenset[Place]]] = field(default_factory=dict, compare=False)
     """Whether the examples stand second in the state, and what all read, by the shapes of calls that were opened."""
+    unreturned: set[str] = field(default_factory=set, compare=False)
+    """Names of the arguments that calls changed in place and did not return."""
 
 
 def real_form(each: Tensor) -> Tensor:
@@ -110,11 +114,14 @@ class StepCall:
         result = self.run(copies)
         for place, copy in copies.items():
             if _is_written(copy, tensors[place]):
-                self.written[place] = self._place_of(copy, dict(leaves(result)))
-                if self.written[place] is None and place in self.form.state and _is_changed(copy, tensors[place]):
+                then = self.written[place] = self._place_of(copy, dict(leaves(result)))
+                if then is not None or not _is_changed(copy, tensors[place]):
+                    continue
+                if place in self.form.state:
                     raise self.refusal(
                         f"it changes {place[0]} in place and returns other numbers; compute a new tensor instead"
                     )
+                self.form.unreturned.add(str(place[0]))
         return result
 
     def _place_of(self, written: Tensor, results: Mapping[Place, Tensor]) -> Place | None:
@@ -166,6 +173,21 @@ def steps_as_operations(model: nn.Module, forms: Mapping[str, StepForm]) -> Iter
     steps = ((modules[path], form.method, _stand_in(path, modules[path], form)) for path, form in forms.items())
     with replaced_attributes(steps):
         yield
+
+
+@contextmanager
+def changed_arguments_named(forms: Mapping[str, StepForm]) -> Iterator[None]:
+    """Let an error name what steps change in place and do not return: a held run has it as it was before."""
+    try:
+        yield
+    except (ParityError, HeldOnlyError) as error:
+        changed = [f"{path}.{form.method} changes {name}" for path, form in forms.items() for name in form.unreturned]
+        if not changed:
+            raise
+        raise type(error)(
+            f"{' and '.join(sorted(changed))} in place and does not return it; if the model reads it again, compute a "
+            f"new tensor instead ({error})"
+        ) from error
 
 
 def _with_writes(call: StepCall, found: Mapping[Place, Tensor], result: Any) -> Any:

@@ -13,6 +13,7 @@ from unrolled.decomposition.attribution.bands import kept_steps
 from unrolled.decomposition.attribution.ledger import Ledger
 from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, number_notes
 from unrolled.decomposition.attribution.triangle import Triangle
+from unrolled.decomposition.own_steps.step_calls import changed_arguments_named
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.explanation.calls.open_calls import open_calls
 from unrolled.explanation.calls.opened_lines import OpenedCalls, OpenedLine
@@ -51,7 +52,8 @@ def explain_calls(
     plain = PlainRun.of(model, run, asked.arguments, generators, seeded)
     refuse_no_examples(plain.output)
     chosen, call = asked.expansion, asked.call
-    found = _mean([open_calls(plain, asked, networks, member) for member in chosen.members()])
+    with changed_arguments_named(networks.steps):
+        found = _mean([open_calls(plain, asked, networks, member) for member in chosen.members()])
     titles = line_titles([line.line for line in found.lines])
     unit = replace(asked.wanted, every=False).choose(plain.output, len(found.logit)).unit
     unit = "probability" if found.is_sigmoid and unit in {"logit", "output"} else unit
