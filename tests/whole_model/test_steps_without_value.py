@@ -97,11 +97,17 @@ def test_another_start_has_another_part():
     }
 
 
+def pooled_place(scores):
+    return nn.functional.max_pool1d(scores, scores.shape[-1], return_indices=True)[1]
+
+
 PLACES = {
     "max": lambda scores: scores.max(1)[1],
     "topk": lambda scores: scores.topk(1)[1][:, 0],
     "sort": lambda scores: scores.sort(1, descending=True).indices[:, 0],
     "kthvalue": lambda scores: scores.kthvalue(scores.shape[1], 1).indices,
+    "max_pool1d_with_indices": lambda scores: pooled_place(scores[:, None])[:, 0, 0],
+    "adaptive_max_pool2d": lambda scores: nn.AdaptiveMaxPool2d(1, True)(scores[:, None, None])[1].flatten(),
 }
 
 

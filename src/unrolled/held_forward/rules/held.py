@@ -10,7 +10,7 @@ from torch import Tensor
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.operations.operands import detached, for_each_tensor
+from unrolled.held_forward.operations.operands import detached, for_each_tensor, operands
 from unrolled.held_forward.operations.operands_read import OF_NONE
 from unrolled.held_forward.operations.operation_call import OperationCall
 from unrolled.held_forward.operations.python_values import TAKES_OUT, taken_out_error
@@ -128,11 +128,10 @@ def extreme_over_axes(call: HeldCall) -> Tensor:
 def selection(call: HeldCall) -> Any:
     """Pick entries: which ones is held, and autograd holds it. Those of a gate are gates."""
     result, gate = call.run(*call.args), call.gates.of(call.args[0])
-    if not isinstance(result, tuple) or call.name not in _ALONG_AN_AXIS:
-        return result
-    picked, index = result
-    call.rows.mark(index, "held", call.name)  # as that of argmax: what a model reads there is not a parameter alone
-    if gate is not None:
+    # as those of argmax: what a model reads at places is not a parameter alone
+    call.rows.mark([each for each in operands([result]) if not each.is_floating_point()], "held", call.name)
+    if gate is not None and isinstance(result, tuple) and call.name in _ALONG_AN_AXIS:
+        picked, index = result
         axis = call.named("input", *_ALONG_AN_AXIS[call.name]).get("dim", -1)
         index = index if index.dim() == gate.risen.dim() else index.unsqueeze(axis)
         risen, at_zero = (part.gather(axis, index).view_as(picked) for part in (gate.risen, gate.at_zero))
