@@ -167,6 +167,10 @@ PARTS = {
         lambda z: torch.renorm(z, 2, 0, 0.7),
         lambda z: z * torch.where(z.norm(dim=1) > 0.7, 0.7 / (z.norm(dim=1) + 1e-7), 1.0)[:, None],
     ),
+    "dropout in place of parts": (  # in evaluation nothing is written
+        lambda z: torch.cat([F.dropout(each, 0.5, training=False, inplace=True).sin() for each in halves(z)], 1),
+        lambda z: torch.cat(halves(z), 1).sin(),
+    ),
     "lerp": (lambda z: torch.lerp(z, z.flip(1), z.sigmoid()), lambda z: z + z.sigmoid() * (z.flip(1) - z)),
     "pairwise_distance": (
         lambda z: z + F.pairwise_distance(*halves(z), keepdim=True),

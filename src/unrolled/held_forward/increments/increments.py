@@ -200,7 +200,7 @@ class Increments(OperationMode):
                 return body(*args, **options)
         else:
             raise UnsupportedOperationError(f"the operation {resolve_name(func) or name} has no rule for increments")
-        return result if changed is None else self._written(changed, result, name)
+        return result if changed is None or result is changed else self._written(changed, result, name)
 
     def _written(self, changed: Tensor, result: Tensor, name: str) -> Tensor:
         """Let a tensor that an operation changes stand for its result."""
