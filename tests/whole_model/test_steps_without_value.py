@@ -127,12 +127,20 @@ def test_the_place_of_the_largest_is_held_however_it_is_found(name):
     assert "embed.weight" not in named
 
 
+def one_hot(table, place):
+    return nn.functional.one_hot(place, len(table)).to(table)
+
+
 READS = {
     "index": lambda table, place: table[place],
     "index_select": lambda table, place: table.index_select(0, place),
     "gather": lambda table, place: table.gather(0, place[:, None].expand(-1, table.shape[1])),
     "take_along_dim": lambda table, place: torch.take_along_dim(table, place[:, None].expand(-1, table.shape[1]), 0),
     "one by one": lambda table, place: torch.stack([table[each] for each in place]),
+    "a product from the right": lambda table, place: (table.T @ one_hot(table, place).T).T,
+    "einsum": lambda table, place: torch.einsum("vd,bv->bd", table, one_hot(table, place)),
+    "a sum of products": lambda table, place: (table * one_hot(table, place)[..., None]).sum(1),
+    "a mask": lambda table, place: table.masked_fill(one_hot(table, place)[..., None] == 0, 0.0).sum(1),
 }
 
 

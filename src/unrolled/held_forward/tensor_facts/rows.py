@@ -208,6 +208,7 @@ class Rows:
         """Give results the origin of the first of their sources that has one; computed ids come before all others.
 
         Held integers come next: they pick rows, as the likeliest class does, also of a table that stands before them.
+        So does any held result beside a table: it may be one-hot, or weigh the rows.
         Numbers of an argument come before parameters. Tables come before other parameters, which may scale their
         vectors, and before integers of an argument, which may be ids.
         """
@@ -215,10 +216,10 @@ class Rows:
         origins = [origin for _, origin in found if origin.kind not in ("constant", "argument", "answer")]
         arguments = [source for source, origin in found if origin.kind == "argument"]
         computed = next((origin for origin in origins if origin.kind == "computed"), None)
-        computed = computed or next(
-            (origin for source, origin in found if origin.kind == "held" and holds_integers(source)), None
-        )
         table = next((origin for origin in origins if origin.name in self.tables), None)
+        computed = computed or next(
+            (origin for source, origin in found if origin.kind == "held" and (table or holds_integers(source))), None
+        )
         if computed is not None or (origins and origins[0].kind != "bias"):
             self.mark(results, *(computed or origins[0]))
         elif arguments and (table is None or any(each.is_floating_point() for each in arguments)):
