@@ -87,3 +87,14 @@ def test_a_table_that_a_parameter_turns_is_not_noted_where_lengths_are_taken():
     found = unrolled.account(Turned(None), IDS, target=0)
     assert found.closes
     assert not [note for note in found.notes if "numbers of Python" in note]
+
+
+def test_a_table_that_is_read_at_a_list_of_ids_is_noted_and_at_other_numbers_not():
+    class Listed(Bag):
+        def forward(self, ids):
+            bag = torch.stack([self.embed.weight[self.weigh(words)].sum(0) for words in ids.tolist()])
+            return self.head(self.rnn(self.embed(ids) + bag[:, None])[0][:, -1])
+
+    for weigh, count in ((list, 1), (lambda _: [0, 5], 0)):
+        notes = unrolled.account(Listed(weigh), IDS, target=0).notes
+        assert len([note for note in notes if "reads embed.weight at such numbers" in note]) == count

@@ -49,7 +49,8 @@ class PythonIds:
             self._weigh(args)
         elif operation.name == "getitem":
             index = args[1][0] if isinstance(args[1], tuple) and args[1] else args[1]
-            if type(index) is int and index in self._numbers:
+            listed = index if isinstance(index, list) else [index]
+            if listed and all(type(each) is int and each in self._numbers for each in listed):
                 self._read(args[0])
             else:
                 self.look_up(args[0], index)
