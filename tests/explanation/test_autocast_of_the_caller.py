@@ -56,3 +56,17 @@ def test_autocast_of_the_caller_is_off(kind):
         assert each.ledger == other.ledger
     assert checked == parts
     assert all(part.opens for part in checked)
+
+
+@pytest.mark.parametrize("call", ["explain_batch", "check", "account"])
+def test_no_run_of_the_model_is_under_it(call):
+    class Asks(Reader):
+        def forward(self, tokens):
+            asked.append(torch.is_autocast_enabled("cpu"))
+            return super().forward(tokens)
+
+    asked = []
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        getattr(unrolled, call)(Asks(), TOKENS, target=1)
+    assert asked
+    assert not any(asked)

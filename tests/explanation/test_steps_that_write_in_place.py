@@ -109,6 +109,15 @@ def test_a_step_that_changes_what_it_does_not_return_is_refused_by_the_name_of_t
         unrolled.explain(model, IDS[:1], target=1)
 
 
+def test_a_step_that_writes_the_numbers_that_a_state_has_is_not_refused():
+    found, expected = (
+        unrolled.explain(Reader(write).double(), IDS[:1], target=1)
+        for write in (lambda old, value: value + 0.1 * old.clamp_(-9.0, 9.0), lambda old, value: value + 0.1 * old)
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions)
+    assert abs(found.ledger.remainder) < 1e-9
+
+
 class Activated(nn.Module):
     """Its step takes an activation of the input, in place or anew; the model may read its input once more."""
 

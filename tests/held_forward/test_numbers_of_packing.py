@@ -33,10 +33,12 @@ LENGTHS = {
     "given": lambda _: [3, 2],
     "counted": lambda ids: (ids != 0).sum(1).cpu(),
     "listed": lambda ids: (ids != 0).sum(1).tolist(),
+    "counted by Python": lambda ids: [sum(row) for row in (ids != 0).tolist()],
 }
 SCORES = {
     "projected table": lambda self, states: states @ self.project(self.embed.weight).T,
     "row of a parameter": lambda self, states: states * self.first[2] @ self.project.weight,
+    "another row": lambda self, states: states * self.first[1] @ self.project.weight,
 }
 
 

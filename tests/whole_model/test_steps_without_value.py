@@ -158,3 +158,13 @@ def test_what_is_read_at_a_held_place_is_held_however_it_is_read(name):
     assert torch.equal(tokens, expected_tokens)
     assert set(named) == set(expected)
     torch.testing.assert_close(named["argmax"], expected["argmax"], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["index", "index_select", "gather"])
+def test_a_row_of_a_parameter_that_is_no_table_is_held_as_well(name):
+    def start(model, state):
+        return READS[name](model.head.weight[:, :E], model.head(state).argmax(1))
+
+    named = parts("a cell", start)[1]
+    assert "argmax" in named
+    assert "head.weight" not in named
