@@ -237,9 +237,10 @@ def test_a_step_whose_derivative_torch_takes_for_zero_is_refused(in_place, expan
     """Forward mode gives products by scatter_reduce no derivative; the account takes others."""
 
     def products(z):
-        ones = torch.ones(D, dtype=z.dtype)
-        reduced = ones.scatter_reduce_ if in_place else ones.scatter_reduce
-        return reduced(0, torch.tensor([0, 0, 1, 1]), z, reduce="prod")
+        ones, places = torch.ones(D, dtype=z.dtype), torch.tensor([0, 0, 1, 1])
+        return (
+            ones.scatter_reduce_(0, places, z, "prod") if in_place else ones.scatter_reduce(0, places, z, reduce="prod")
+        )
 
     wrong = torch.func.jvp(products, (GAIN,), (BIAS,))[1]
     assert not wrong.any()
@@ -254,7 +255,11 @@ def test_sums_by_scatter_reduce_are_not_refused():
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [("bessel_j0", special.bessel_j0), ("hermite_polynomial_h", lambda z: special.hermite_polynomial_h(z, 3))],
+    [
+        ("bessel_j0", special.bessel_j0),
+        ("bessel_j1", torch.func.grad(lambda z: (special.bessel_j1(z.detach()) * z).sum())),
+        ("hermite_polynomial_h", lambda z: special.hermite_polynomial_h(z, 3)),
+    ],
 )
 def test_a_function_of_which_torch_has_no_derivative_is_refused(name, function):
     assert not torch.func.jvp(function, (GAIN,), (BIAS,))[1].any()
