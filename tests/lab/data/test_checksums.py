@@ -75,6 +75,23 @@ def test_a_repeated_example_counts_as_often_as_it_occurs():
     assert "1 of 13 examples are new" in changes(replace(CORPUS, train=(*CORPUS.train, CORPUS.train[0]))).lines[0]
 
 
+def test_a_change_of_one_of_several_equal_examples_is_told_where_it_is():
+    twice = replace(CORPUS, train=(*CORPUS.train, CORPUS.train[0]))
+    said = {
+        "1 of 13 examples are new, the first is number 13": twice.train,
+        "1 of 12 examples are new, the first is number 12, 1 of the 12 examples of before are gone": (
+            *CORPUS.train[:-1],
+            CORPUS.train[0],
+        ),
+    }
+    for line, rows in said.items():
+        assert changes(replace(CORPUS, train=rows)).examples == (f"train: {line}",)
+    other = replace(CORPUS, train=(EXAMPLES[-1], *twice.train[1:]))
+    (line,) = changes(other, before=twice).examples
+    assert line == "train: 1 of 13 examples are new, the first is number 1, 1 of the 13 examples of before are gone"
+    assert changes(CORPUS, before=twice).examples == ("train: 1 of the 13 examples of before are gone",)
+
+
 def test_other_labels_are_named():
     assert changes(replace(CORPUS, labels=("a", "b"))).fields == (
         "the labels of the corpus were ('no', 'yes'), and are ('a', 'b')",

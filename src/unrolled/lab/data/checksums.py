@@ -221,12 +221,18 @@ def _example_changes(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) 
         return f"the same {len(after):,} examples are in another order"
     said = []
     if new:
-        first = next(number for number, each in enumerate(after.tolist(), 1) if each in new)
-        said.append(f"{new.total():,} of {len(after):,} examples are new, the first is number {first:,}")
+        left = had.copy()
+        beyond = []
+        for number, each in enumerate(after.tolist(), 1):
+            left[each] -= 1
+            if left[each] < 0:
+                beyond.append(number)
+        said.append(f"{new.total():,} of {len(after):,} examples are new, the first is number {beyond[0]:,}")
     if gone:
         said.append(f"{gone.total():,} of the {len(before):,} examples of before are gone")
-    kept = has & had
-    if kept and [each for each in before.tolist() if each in kept] != [each for each in after.tolist() if each in kept]:
+    # Which one of equal examples is new or gone is not known, so their order says nothing.
+    as_often = {each for each, count in had.items() if has[each] == count}
+    if [each for each in before.tolist() if each in as_often] != [each for each in after.tolist() if each in as_often]:
         said.append("the others are in another order")
     return ", ".join(said)
 
