@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toy_answers import MOODS, SMALL, TEXTS, sums
-from unrolled.errors import UsageError
+from unrolled.errors import ShapeError, UsageError
 from unrolled.sklearn import RecurrentClassifier, RecurrentRegressor
 
 pd = pytest.importorskip("pandas", reason="series and tables need the extra [tables]")
@@ -51,3 +51,30 @@ def test_answers_whose_squares_exceed_floating_point_are_refused_and_smaller_one
         RecurrentRegressor(**SMALL).fit(series, totals / abs(totals).max() * 9e300)
     large, plain = (RecurrentRegressor(**SMALL).fit(series, unit * totals) for unit in (1e150, 1.0))
     assert large.predict(series) == pytest.approx(1e150 * plain.predict(series), rel=1e-5)
+
+
+@pytest.mark.parametrize("features", [1, 2])
+def test_one_sequence_in_place_of_a_list_of_them_is_named_for_what_it_is(features):
+    series, totals = sums(count=8)
+    frames = [pd.DataFrame(each[:, :features], columns=["load", "wind"][:features]) for each in series]
+    fit = RecurrentRegressor(**SMALL).fit(frames, totals)
+    given = [frames[0], frames[0].to_numpy()][:features]  # an array of one feature holds series of it
+    for call in (fit.predict, fit.explain_batch):
+        for one in given:
+            with pytest.raises(ShapeError, match=r"the examples are one table of shape .*; pass a list of one"):
+                call(one)
+        assert len(call([frames[0]])) == 1
+    if features == 1:
+        assert fit.predict(series[:2, :, 0]) == pytest.approx(fit.predict(frames[:2]))
+
+
+def test_a_gap_in_the_own_types_of_pandas_and_a_column_of_durations_are_named():
+    series, totals = sums(count=8)
+    frames = [pd.DataFrame(each).round().astype("Int64") for each in series]
+    assert np.isfinite(RecurrentRegressor(**SMALL).fit(frames, totals).predict(frames)).all()
+    frames[2].iloc[1, 0] = pd.NA
+    with pytest.raises(ValueError, match="sequence 3 contains NaN; expected numbers: fill the gaps"):
+        RecurrentRegressor(**SMALL).fit(frames, totals)
+    frames[0]["since"] = pd.to_timedelta(range(len(frames[0])), unit="h")
+    with pytest.raises(UsageError, match="sequence 1 holds '0 days 00:00:00'; expected numbers"):
+        RecurrentRegressor(**SMALL).fit(frames, totals)

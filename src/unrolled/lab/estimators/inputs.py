@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +33,9 @@ __all__ = [
     "with_features",
 ]
 
-_DATES = (date, np.datetime64, np.timedelta64)
+_DATES = (date, timedelta, np.datetime64, np.timedelta64)
+
+_GAP = "Input sequence {} contains NaN; expected numbers: fill the gaps, or leave such sequences out"
 
 
 def out_of_torch(given: Any) -> Any:
@@ -69,7 +71,7 @@ def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArra
         _check_numbers(one, number)
         name = f"sequence {number}"
         if np.isnan(np.asarray(one, dtype=np.float64)).any():
-            raise ValueError(f"Input {name} contains NaN; expected numbers: fill the gaps, or leave such sequences out")
+            raise ValueError(_GAP.format(number))
         if not np.size(one):
             raise ShapeError(f"sequence {number} is empty; expected at least one step: leave such sequences out")
         found = check_array(one, dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
@@ -99,6 +101,8 @@ def _check_numbers(one: Any, number: int) -> None:
             raise UsageError(
                 f"sequence {number} holds {str(odd)[:40]!r}; expected numbers: {number_advice(odd)}"
             ) from None
+        if type(odd).__name__ == "NAType":  # what pandas' own types of numbers have for a gap
+            raise ValueError(_GAP.format(number)) from None
         if isinstance(odd, bytes):
             raise UsageError(f"example {number} holds bytes, {odd[:40]!r}; expected text: decode them first") from None
         return
