@@ -5,20 +5,38 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from unrolled.errors import FileError, UsageError
+from unrolled.errors import DataError, FileError, UsageError
 from unrolled.extras import require_extra
 from unrolled.registry import names_in_source
 
-__all__ = ["HUB_PREFIX", "check_named", "check_no_folder", "check_run", "check_source", "is_hub_dataset"]
+__all__ = [
+    "HUB_PREFIX",
+    "check_named",
+    "check_no_file",
+    "check_no_folder",
+    "check_run",
+    "check_source",
+    "is_hub_dataset",
+]
 
 HUB_PREFIX = "hf:"
 """Marks a dataset of Hugging Face's library among names of datasets and files."""
 
 
 def check_run(path: Path) -> None:
-    """Say that a run folder does not exist before torch is loaded; FileError."""
+    """Say that a run folder does not exist, or is a file, before torch is loaded; FileError or DataError."""
     if not path.exists():
         raise FileError(f"no run folder {path}; give a folder that `unrolled train` wrote")
+    check_no_file(path)
+
+
+def check_no_file(folder: Path) -> None:
+    """Refuse a file where a run folder is expected."""
+    if folder.is_file():
+        raise DataError(
+            f"{folder} is a file, not a run folder, which `unrolled train` writes; weights of a file are opened by "
+            "unrolled explain --weights, or in Python by unrolled.explain(model, tokens)"
+        )
 
 
 def is_hub_dataset(name: str) -> bool:

@@ -81,6 +81,18 @@ def test_the_sentence_needs_no_quotes(unrolled: Command, run: Path) -> None:
     assert unrolled("explain", run, *SENTENCE.split()).out == unrolled("explain", run, SENTENCE).out
 
 
+def test_a_file_in_place_of_a_sentence_is_noted(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    before = unrolled("explain", run, path)
+    assert before.status == 0
+    assert "whose name" not in before.err
+    path.write_text(f"text\n{SENTENCE}\n")
+    done = unrolled("explain", run, path)
+    assert (done.status, done.out) == (0, before.out)
+    assert done.err == f"{path} is a file, whose name is explained; for its texts give --file\n"
+    assert unrolled("explain", run, "it is " * 2000, "--max-order", 1).status == 0  # longer than a path can be
+
+
 def test_the_record_adds_up(unrolled: Command, run: Path, tmp_path: Path) -> None:
     path = tmp_path / "it.json"
     assert unrolled("explain", run, SENTENCE, "--json", path).status == 0

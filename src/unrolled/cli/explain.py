@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -172,6 +173,8 @@ def explain(
             "--phrases": phrases,
         }
     )
+    if os.path.isfile(sentence):  # noqa: PTH113  # a sentence may be longer than a path can be
+        typer.echo(harmless(f"{sentence} is a file, whose name is explained; for its texts give --file"), err=True)
     chosen = _opener(run, weights, vocab, hints, at)(sentence).choose_target(target, against)
     explanation = chosen.explain(expansion, max_order)
     with outlast_reader((html, png, json_file)):

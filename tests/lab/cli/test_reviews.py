@@ -208,6 +208,8 @@ def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
     unrolled(*evaluated, "--data", "reviews.csv", "--label-column", "sentimen").assert_refused(
         2, "did you mean 'sentim"
     )
+    swapped = unrolled("predict", "reviews.csv", "runs/reviews")
+    swapped.assert_refused(65, "reviews.csv is a file, not a run folder, which `unrolled train` writes")
     unrolled("predict", "runs/reviews", "gone.csv").assert_refused(74, "gone.csv: cannot be read: No such file")
     unrolled("predict", "runs/reviews", "two.csv").assert_refused(65, "--no-header if it is an example")
     unrolled("predict", "runs/reviews", "latin.txt").assert_refused(65, "latin.txt:1: expected UTF-8 text")

@@ -45,6 +45,7 @@ from unrolled.lab.training.stored_paths import abbreviate, expand
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.trained_model import TrainedModel
 from unrolled.lab.training.training_state import TrainingState, seeded
+from unrolled.named_sources import check_no_file
 from unrolled.registry import Registry
 
 __all__ = ["Run", "RunConfig", "is_run", "load_config", "load_run"]
@@ -267,11 +268,7 @@ def is_run(folder: Path) -> bool:
 
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
-    if folder.is_file():
-        raise DataError(
-            f"{folder} is a file, not a run folder, which `unrolled train` writes; weights of a file are opened by "
-            "unrolled explain --weights, or in Python by unrolled.explain(model, tokens)"
-        )
+    check_no_file(folder)
     if not path.is_file():
         raise DataError(f"{folder} is not a run folder: it has no {CONFIG}")
     config = read_unchecked_json(folder, CONFIG)
