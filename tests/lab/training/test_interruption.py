@@ -43,6 +43,18 @@ def test_a_signal_ends_the_training_after_the_step_under_way_and_it_can_be_resum
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_the_process_was_started_to_ignore_stops_no_training(text, whole, tmp_path, number):
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        run = train(carry(), text, SETTINGS, tmp_path / "run", data=DATA, callback=Recording(1, send(number)))
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+    assert outcome(run.folder) == outcome(whole.folder)
+
+
+@pytest.mark.slow
 def test_the_last_step_of_an_epoch_is_a_step_like_others(text, whole, tmp_path):
     last = whole.history[0].step
     for at in (last - 1, last):

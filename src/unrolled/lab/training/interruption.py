@@ -19,7 +19,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 class Interruption:
     """Record SIGTERM and SIGINT while this context is open; a second Ctrl-C interrupts at once.
 
-    Only the main thread receives signals; in another thread this context does nothing.
+    Only the main thread receives signals; in another thread this context does nothing. A signal that the process was
+    started to ignore, as Ctrl-C is for a script's command in the background, stays ignored.
     """
 
     def __init__(self) -> None:
@@ -28,7 +29,8 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._receive) for number in _SIGNALS}
+            heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._receive) for number in heard}
         return self
 
     def __exit__(self, *_: object) -> None:
