@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import unrolled
+from unrolled.errors import UsageError
 
 TOKENS = torch.randint(0, 20, (2, 6), generator=torch.Generator().manual_seed(0))
 
@@ -70,3 +71,17 @@ def test_no_run_of_the_model_is_under_it(call):
         getattr(unrolled, call)(Asks(), TOKENS, target=1)
     assert asked
     assert not any(asked)
+
+
+def test_a_model_that_runs_only_under_it_is_told_what_to_do():
+    model = Reader()
+    model.embed.bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model(TOKENS)
+        with pytest.raises(
+            UsageError, match=r"without the autocast around the call, and fails so: .* model\.float\(\)"
+        ):
+            unrolled.explain_batch(model, TOKENS, target=1)
+    with pytest.raises(Exception, match="dtype") as failed:
+        unrolled.explain_batch(model, TOKENS, target=1)
+    assert "autocast" not in str(failed.value)

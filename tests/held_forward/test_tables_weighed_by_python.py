@@ -98,3 +98,43 @@ def test_a_table_that_is_read_at_a_list_of_ids_is_noted_and_at_other_numbers_not
     for weigh, count in ((list, 1), (lambda _: [0, 5], 0)):
         notes = unrolled.account(Listed(weigh), IDS, target=0).notes
         assert len([note for note in notes if "reads embed.weight at such numbers" in note]) == count
+
+
+class Greedy(nn.Module):
+    """Reads the vector of the likeliest word of its first state, as ``read`` finds it."""
+
+    def __init__(self, read):
+        super().__init__()
+        torch.manual_seed(0)
+        self.read, self.embed, self.rnn, self.head = read, nn.Embedding(V, D), nn.GRUCell(D, D), nn.Linear(D, V)
+        self.double()
+
+    def forward(self, ids):
+        state = self.rnn(self.embed(ids[:, 0]))
+        return self.head(self.rnn(self.read(self.embed, self.head(state).argmax(1)), state))
+
+
+CHOSEN_BY_PYTHON = {
+    "tolist": lambda embed, word: embed(torch.tensor(word.tolist())),
+    "item": lambda embed, word: torch.stack([embed.weight[each.item()] for each in word]),
+    "a list as an index": lambda embed, word: embed.weight[word.tolist()],
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN_BY_PYTHON)
+def test_a_choice_of_the_model_that_python_reads_is_noted_as_ids_are(name):
+    found = unrolled.account(Greedy(CHOSEN_BY_PYTHON[name]), IDS, target=0)
+    assert abs(float(found.biases["embed.weight"])) > 1e-3
+    assert any("numbers of Python and reads embed.weight at such numbers" in note for note in found.notes)
+
+
+def test_a_choice_of_the_model_that_python_only_logs_is_not_noted():
+    def logged(embed, word):
+        seen.append(word.tolist())
+        return embed(word)
+
+    seen = []
+    found = unrolled.account(Greedy(logged), IDS, target=0)
+    assert seen
+    assert "embed.weight" not in found.biases
+    assert not [note for note in found.notes if "numbers of Python" in note]

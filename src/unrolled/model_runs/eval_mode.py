@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized, type_before_parametrizations
 
+from unrolled.errors import UnrolledError, UsageError, first_line
 from unrolled.held_forward.all_modules import OF_EVERY_MODULE, all_modules, modules_inside
 from unrolled.held_forward.this_thread import ONE_THREAD
 
@@ -75,12 +76,24 @@ def without_grad_and_autocast() -> Iterator[None]:
 
 @contextmanager
 def without_autocast() -> Iterator[None]:
-    """Compute without autocast: terms rounded to bfloat16 would not add up."""
+    """Compute without autocast: terms rounded to bfloat16 would not add up.
+
+    Raises:
+        UsageError: If a model of several types fails so: autocast is what made them one.
+    """
+    enabled = [device for device in DEVICES if torch.is_autocast_enabled(device)]
     with ExitStack() as stack:
-        for device in DEVICES:
-            if torch.is_autocast_enabled(device):
-                stack.enter_context(torch.autocast(device, enabled=False))
-        yield
+        for device in enabled:
+            stack.enter_context(torch.autocast(device, enabled=False))
+        try:
+            yield
+        except (RuntimeError, ValueError) as error:
+            if not enabled or isinstance(error, UnrolledError) or "dtype" not in str(error):
+                raise
+            raise UsageError(
+                f"a model is opened without the autocast around the call, and fails so: {first_line(error)}; convert "
+                "it to one type: model.float()"
+            ) from error
 
 
 def eval_copy(module: M) -> M:

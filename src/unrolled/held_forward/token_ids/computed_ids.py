@@ -58,8 +58,10 @@ class ComputedIds:
         return self._made.get(value) if isinstance(value, Tensor) else None
 
     def made_of_ids(self, numbers: Tensor) -> bool:
-        """Whether numbers are ids, or made of ids; those that only masks made, such as lengths, are not."""
+        """Whether numbers are ids, or made of ids, or held choices; those that only masks made, as lengths, are not."""
         made = self.of(numbers)
+        if made is None and holds_integers(numbers) and self.rows.origin(numbers).kind == "held":
+            return True
         return numbers in self.positions and numbers.dtype != torch.bool if made is None else not made.of_masks
 
     def name_masks(self, ids: Any) -> None:
