@@ -117,7 +117,7 @@ def test_it_begins_none_when_the_time_is_up(store):
 def test_the_trial_under_way_is_stopped_in_time_and_goes_on_the_next(store):
     slow, watching = Sleeps(seconds=60.0), WatchedTrials()
     began = time.monotonic()
-    assert go(slow, store, 0.5 / 3600, watching) == 0
+    assert go(slow, store, 2.0 / 3600, watching) == 0  # on a busy machine the trial begins late
     assert time.monotonic() - began < 10
     assert "the time is up" in watching.said[-1]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
