@@ -247,6 +247,7 @@ def _many_heads(*given: Any, need_weights: bool = True, **named: Any) -> tuple[T
     return found, weights if need_weights else None
 
 
+# how torch computes it changes no number
 def _cdist(first: Tensor, second: Tensor, p: float = 2.0, compute_mode: object = None) -> Tensor:  # noqa: ARG001
     return torch.linalg.vector_norm(first[..., :, None, :] - second[..., None, :, :], p, -1)
 
