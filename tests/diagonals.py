@@ -1,8 +1,8 @@
 """Markers `quick_diagonal(n)` and `slow_diagonal(n)`: of a grid of parameters, which cases run when.
 
-`quick_diagonal(n)`: every n-th diagonal is quick, the rest slow. `slow_diagonal(n)`: of what is slow CI runs every n-th
-diagonal; the rest are long hunts. The diagonals of a grid hold every member of each of its parameters; a step that
-leaves one out is an error.
+`quick_diagonal(n)`: every n-th diagonal is quick, the rest are long hunts. `slow_diagonal(n)`: of what is not quick CI
+runs every n-th diagonal. The diagonals of a grid hold every member of each of its parameters; a step that leaves one
+out is an error. A member that is slow by itself stays so, and is on no quick diagonal.
 """
 
 from __future__ import annotations
@@ -59,5 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         quick, slow = (item.get_closest_marker(f"{kind}_diagonal") for kind in ("quick", "slow"))
         if quick and not is_slow(item) and not is_on_a_diagonal(item, quick, quick_members):
             item.add_marker(pytest.mark.slow)
+            if not slow:
+                item.add_marker(pytest.mark.fuzz)
         if slow and is_slow(item) and not is_on_a_diagonal(item, slow, all_members):
             item.add_marker(pytest.mark.fuzz)

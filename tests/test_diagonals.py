@@ -40,8 +40,7 @@ def test_members_that_are_slow_by_themselves_are_not_counted():
 GRID_IN_A_FILE = """
 import pytest
 
-@pytest.mark.slow_diagonal(3)
-@pytest.mark.quick_diagonal(2)
+{slow}@pytest.mark.quick_diagonal(2)
 @pytest.mark.parametrize("size", [0, 1, 2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_of_a_grid(place, size): ...
@@ -54,8 +53,11 @@ def pytest_collection_finish(session):
 """
 
 
-def test_of_a_grid_each_case_is_quick_slow_or_a_long_hunt(tmp_path):
-    (tmp_path / "test_grid.py").write_text(GRID_IN_A_FILE)
+@pytest.mark.parametrize("step", [None, 3])
+def test_of_a_grid_each_case_is_quick_slow_or_a_long_hunt(tmp_path, step):
+    """Without `slow_diagonal` CI runs of the rest only what is slow by itself."""
+    slow = f"@pytest.mark.slow_diagonal({step})\n" if step else ""
+    (tmp_path / "test_grid.py").write_text(GRID_IN_A_FILE.format(slow=slow))
     (tmp_path / "conftest.py").write_text(PRINTED)
     markers = "markers=slow\nfuzz\nslow_diagonal(n)\nquick_diagonal(n)"
     command = [sys.executable, "-m", "pytest", "--collect-only", "-s", "-p", "diagonals", "-o", markers, "test_grid.py"]
@@ -66,6 +68,6 @@ def test_of_a_grid_each_case_is_quick_slow_or_a_long_hunt(tmp_path):
     wanted = set()
     for place, size in itertools.product(range(4), range(4)):
         slow = size == 3 or (place + size) % 2
-        hunt = slow and (place + size) % 3
+        hunt = slow and ((place + size) % step if step else size != 3)
         wanted.add(f"{place} {size}{' slow' if slow else ''}{' fuzz' if hunt else ''}")
     assert found == wanted
