@@ -20,8 +20,7 @@ from unrolled.lab.training.run_folder import load_run
 TESTS = Path(__file__).parents[2]
 SCRIPT = TESTS / "lab" / "training" / "train_distributed.py"
 TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone")
-QUICK = ("streams:plain", "streams:dropout", "streams:stopped", "streams:resumed", "texts:diverges")
-SLOW = ("texts:plain", "narrow:plain")
+JOBS = ("streams:plain", "texts:plain", "streams:dropout", "streams:stopped", "streams:resumed", "texts:diverges")
 
 
 def with_folders(place, jobs):
@@ -64,22 +63,12 @@ def start_here(place, jobs):
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
-    return (fork if hasattr(os, "fork") else start)(tmp_path_factory.mktemp("together"), QUICK)
+    return (fork if hasattr(os, "fork") else start)(tmp_path_factory.mktemp("together"), JOBS)
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    return start_here(tmp_path_factory.mktemp("alone"), ["streams:plain"])
-
-
-@pytest.fixture(scope="module")
-def slow_together(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("slow-together"), SLOW)
-
-
-@pytest.fixture(scope="module")
-def slow_alone(tmp_path_factory):
-    return start_here(tmp_path_factory.mktemp("slow-alone"), SLOW)
+    return start_here(tmp_path_factory.mktemp("alone"), ["streams:plain", "texts:plain", "narrow:plain"])
 
 
 def said(place, name, how, rank, folder=None):
@@ -91,14 +80,9 @@ def weights(*where):
 
 
 @pytest.mark.slow
-def test_two_processes_end_where_one_does(alone, together):
-    check_same_end(alone, together, "streams")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["texts", "narrow"])
-def test_two_processes_end_where_one_does_with_other_batches(slow_alone, slow_together, name):
-    check_same_end(slow_alone, slow_together, name)
+@pytest.mark.parametrize("name", ["streams", "texts"])
+def test_two_processes_end_where_one_does(alone, together, name):
+    check_same_end(alone, together, name)
 
 
 def check_same_end(alone, together, name):
@@ -140,14 +124,13 @@ def test_what_diverges_diverges_for_all(together):
 
 
 @pytest.mark.slow
-def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(tmp_path, slow_alone):
+def test_torchrun_is_joined_by_the_engine_itself_and_one_process_reads_the_run(tmp_path, alone):
     """In processes of their own, which have not joined a group."""
     start(tmp_path, ["narrow:plain"])
+    check_same_end(alone, tmp_path, "narrow")
     found = load_run(tmp_path / "narrow-plain", Carry)
-    assert json.loads((tmp_path / "narrow-plain" / "config.json").read_text())["processes"] == 2
     ours = torch.cat([each.flatten() for each in found.model.state_dict().values()])
     assert torch.equal(ours, weights(tmp_path, "narrow", "plain", 0))
-    torch.testing.assert_close(ours, weights(slow_alone, "narrow", "plain", None), rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow
