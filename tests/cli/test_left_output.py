@@ -43,7 +43,7 @@ def left(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [pytest.param("one", (TEXTS[0],), marks=pytest.mark.slow), ("all", ("--file", "texts.txt"))],
+    [pytest.param("one", (TEXTS[0],), marks=pytest.mark.fuzz), ("all", ("--file", "texts.txt"))],
 )
 def test_files_are_written_whole_without_a_reader(folder: Path, name: str, words: tuple[str, ...]) -> None:
     files = {suffix: folder / f"{name}.{suffix}" for suffix in ("json", "html")}
@@ -54,7 +54,7 @@ def test_files_are_written_whole_without_a_reader(folder: Path, name: str, words
     assert files["html"].read_text().rstrip().endswith("</html>")
 
 
-@pytest.mark.parametrize("words", [pytest.param((TEXTS[0],), marks=pytest.mark.slow), ("--file", "texts.txt")])
+@pytest.mark.parametrize("words", [pytest.param((TEXTS[0],), marks=pytest.mark.fuzz), ("--file", "texts.txt")])
 def test_without_files_the_command_ends_where_its_reader_left(folder: Path, words: tuple[str, ...]) -> None:
     done = left(folder, *words)
     assert (done.returncode, done.stderr) == (0, "")

@@ -12,6 +12,7 @@ import pytest
 from unrolled.cli.commands import COMMANDS
 from unrolled.registry import names_in_source
 
+LONG = [pytest.mark.slow, pytest.mark.fuzz]
 PROGRAM = """
 import contextlib, io, json, os, sys
 from unrolled.cli.main import run
@@ -83,9 +84,7 @@ def test_a_missing_file_is_found_before_torch_is_loaded():
         assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "encoding", ["ascii", *(pytest.param(each, marks=pytest.mark.slow) for each in ("latin-1", "utf-8"))]
-)
+@pytest.mark.parametrize("encoding", ["ascii", *(pytest.param(each, marks=LONG) for each in ("latin-1", "utf-8"))])
 def test_a_stdout_of_another_encoding_is_no_error(encoding):
     done = subprocess.run(
         [sys.executable, "-m", "unrolled", "parameters", "lstm", "--match", "é…", "--input", "3"],

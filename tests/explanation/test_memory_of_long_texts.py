@@ -97,7 +97,7 @@ def test_a_text_of_3_000_tokens_takes_no_square_of_numbers(tmp_path, measured):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "layers"),
-    [("LSTM", 2), *(pytest.param(*each, marks=pytest.mark.fuzz) for each in (("GRU", 1), ("GRU", 2), ("LSTM", 1)))],
+    [("GRU", 1), *(pytest.param(*each, marks=pytest.mark.fuzz) for each in (("GRU", 2), ("LSTM", 1), ("LSTM", 2)))],
 )
 def test_a_text_of_20_000_tokens_takes_less_than_a_gigabyte_with_torch(tmp_path, measured, kind, layers):
     _, whole = measured(tmp_path, kind, layers, 20_000)

@@ -12,7 +12,8 @@ from unrolled.errors import StrictError, UnsupportedOperationError
 from unrolled.held_forward.operations.python_values import TAKES_OUT
 
 EXPANSIONS = ["secant", "path", "operating", "zero", "taylor(2)"]
-MIXED = ["operating", "zero", "taylor(2)", *(pytest.param(name, marks=pytest.mark.slow) for name in ("secant", "path"))]
+LONG = [pytest.mark.slow, pytest.mark.fuzz]
+MIXED = ["operating", "zero", "taylor(2)", *(pytest.param(name, marks=LONG) for name in ("secant", "path"))]
 """Those of a step that mixes the rows of a batch, which then run one by one."""
 SEEN = []
 

@@ -98,7 +98,7 @@ def test_line_ends_may_be_cr_lf_and_a_byte_order_mark_is_no_text(tmp_path, conte
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("suffix", ["", *(pytest.param(each, marks=pytest.mark.fuzz) for each in PACKERS if each)])
 def test_a_file_is_read_in_the_memory_of_a_line(tmp_path, suffix):
     size = 8_000_000
     path = tmp_path / f"a.txt{suffix}"

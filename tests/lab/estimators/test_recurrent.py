@@ -285,6 +285,7 @@ def test_a_training_that_fails_leaves_no_model_of_other_words():
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 def test_pooling_decides_which_steps_of_a_long_series_are_learned():
     values = np.random.default_rng(0).normal(size=(150, 100))
     early, late = values[:, :50].mean(axis=1), values[:, 50:].mean(axis=1)

@@ -19,6 +19,8 @@ NAMES = EXPERIMENTS.names()
 RESULTS = Path(__file__).parents[3] / "results"
 QUICK = {"cs577-lecture-5/memorising", "implicit-ngrams/triangle"}
 """Experiments that run at scale smoke in the fast suite: one without training, one that trains and decomposes."""
+DRAWN = [pytest.param(name, marks=() if name in QUICK else pytest.mark.fuzz) for name in NAMES]
+"""Of the others the figures of committed results are drawn, which takes a second each."""
 SMOKE = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NAMES]
 
 
@@ -138,18 +140,23 @@ def test_a_smoke_run_has_tables_with_rows_and_is_found_again(smoked):
 
 
 @pytest.mark.slow
-def test_the_command_prints_the_tables_of_a_smoke_run_and_draws_its_figures_without_running_it_again(
-    smoked, unrolled, tmp_path
-):
-    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
-    experiment, results, store = smoked
+def test_the_command_prints_the_tables_of_a_smoke_run_without_running_it_again(smoked, unrolled):
+    experiment, _, store = smoked
     before = [each.read_bytes() for each in sorted(store.folder.rglob("*.jsonl"))]
     assert before
-    folders = ("--results", store.folder, "--figures", tmp_path)
-    done = unrolled("reproduce", experiment.name, "--scale", "smoke", *folders, "--svg")
+    done = unrolled("reproduce", experiment.name, "--scale", "smoke", "--results", store.folder)
     assert done.status == 0, done.err
     assert "these numbers show that the code runs, and nothing else" in done.out
     assert [each.read_bytes() for each in sorted(store.folder.rglob("*.jsonl"))] == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("smoked", DRAWN, indirect=True)
+def test_the_command_draws_the_figures_of_a_smoke_run(smoked, unrolled, tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
+    experiment, results, store = smoked
+    folders = ("--results", store.folder, "--figures", tmp_path)
+    assert unrolled("reproduce", experiment.name, "--scale", "smoke", *folders, "--svg").status == 0
     for file in experiment.report(results, "smoke").figures:
         assert (tmp_path / f"{file}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (tmp_path / f"{file}.svg").read_text()

@@ -109,7 +109,7 @@ _NETWORKS = (
 )  # fmt: skip
 """A frozen list."""
 _SIZES: dict[Scale, dict[str, int]] = {
-    "smoke": {"texts": 8, "slow": 2, "choice": 4, "stable": 4},
+    "smoke": {"texts": 4, "slow": 1, "choice": 2, "stable": 1},
     "cpu": {"texts": 150, "slow": 50, "choice": 100, "stable": 32},
     "paper": {"texts": 500, "slow": 200, "choice": 100, "stable": 100},
 }
