@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 
 import pytest
 from rich.cells import cell_len
@@ -133,3 +135,33 @@ def test_a_narrow_terminal_shows_words_and_no_scores(build):
 def test_the_numbers_under_the_words_are_named(build):
     text = to_text(build(["not", "bad"]))
     assert text.index("contribution of each token: the sum of all n-grams that enter there") < text.index("not")
+
+
+FIRST = """
+import random
+import sys
+
+import torch
+
+import unrolled
+
+model, x = torch.nn.GRU(3, 4, batch_first=True), torch.zeros(1, 2, 3)
+before = random.getstate()
+assert "rich" not in sys.modules
+{what}
+assert "rich" in sys.modules
+sys.exit("drew" if random.getstate() != before else 0)
+"""
+FIRST_SHOWN = {
+    "check": "unrolled.check(model, x, target=lambda out: out[0][:, -1, 0])",
+    "print": "print(unrolled.account(model, x, target=lambda out: out[0][:, -1, 0]))",
+    "rich by itself": "import rich.style",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", FIRST_SHOWN)
+def test_the_first_table_of_a_process_draws_no_random_numbers(what):
+    program = FIRST.format(what=FIRST_SHOWN[what])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ("drew" if what == "rich by itself" else "")
