@@ -178,3 +178,98 @@ def test_numbers_that_are_a_factor_only_are_not_read():
 
     found = unrolled.account(Factor(), torch.randn(3, 4), torch.randn(3, 4), target=1)
     assert any("argument 0 enters only through factors" in note for note in found.notes)
+
+
+class Whole(nn.Module):
+    """Reads a series by a network; what it makes of its state is combined with numbers of the same series."""
+
+    def __init__(self, combine):
+        super().__init__()
+        self.rnn, self.head, self.combine = nn.GRU(2, 4, batch_first=True), nn.Linear(4, 1), combine
+        self.double()
+
+    def forward(self, series):
+        return self.combine(series, self.head(self.rnn(series)[0][:, -1]))
+
+
+def decayed(series, _):
+    """The second number of a step is the time since the last one, by which a memory decays."""
+    memory = torch.zeros_like(series[:, 0, :1])
+    for step in series.unbind(1):
+        memory = memory * torch.exp(-step[:, 1:]) + step[:, :1]
+    return memory
+
+
+PARTS = {
+    "a factor of the last value": (lambda series, read: series[:, -1, :1] * torch.exp(read), 9),
+    "a sum of logarithms": (lambda series, read: torch.exp(torch.log(series[:, -1, :1].abs()) + read), 9),
+    "times between the steps": (decayed, 4),
+}
+
+
+@pytest.mark.parametrize("way", PARTS)
+@pytest.mark.parametrize("expansion", ["secant", "mean(operating, gates)"])
+def test_numbers_behind_a_held_factor_are_noted_beside_others_of_their_argument(way, expansion):
+    combine, count = PARTS[way]
+    model, series = Whole(combine), SERIES[:1].clone() + 0.05
+    found = unrolled.account(model, series, target=0, expansion=expansion)
+    (note,) = (note for note in found.notes if HELD in note)
+    assert note.startswith(f"{count} of the 10 numbers of argument 0 enter {HELD}")
+    none = found.features["0"] == 0
+    changes = torch.autograd.functional.jacobian(lambda x: model(x)[:, 0].sum(), series) != 0
+    assert int((none & changes).sum()) == count
+
+
+WHOLE = {
+    "a product of two contents": lambda series, read: series[:, -1, :1] * (1 + read),
+    "a way past the factor": lambda series, read: series.sum((1, 2))[:, None] * torch.exp(read),
+    "numbers that are not read": lambda series, _: series[:, -1, :1] * torch.exp(series[:, -1, :1]),
+    "the largest": lambda series, read: series.amax((1, 2))[:, None] + 0 * read,
+}
+
+
+@pytest.mark.parametrize("way", WHOLE)
+def test_numbers_that_are_read_or_have_no_effect_are_not_noted(way):
+    assert not notes(Whole(WHOLE[way]), SERIES)
+
+
+def test_numbers_whose_parts_cancel_over_the_batch_are_read_beside_others():
+    class AndTheFirst(LessTheMean):
+        def forward(self, x):
+            return super().forward(x) + x[:, :1]
+
+    model = AndTheFirst(nn.Identity()).double()
+    assert not notes(model, torch.randn(2, 4).double())
+
+
+def test_padding_by_zeros_costs_no_further_run():
+    runs = []
+
+    def counted(series, read):
+        runs.append(1)
+        return series[:, :2].sum((1, 2))[:, None] * (1 + read)
+
+    padded = SERIES + 2.0
+    padded[0, 3:] = 0
+    model = Whole(counted)
+    assert not notes(model, padded)
+    assert len(runs) == 2
+
+
+def test_numbers_that_an_expansion_leaves_out_are_not_called_held():
+    class Relu(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.RNN(1, 2, nonlinearity="relu", bias=False, batch_first=True).double()
+            with torch.no_grad():
+                self.rnn.weight_ih_l0.copy_(torch.tensor([[-1.0], [1.0]]))
+                self.rnn.weight_hh_l0.copy_(torch.tensor([[3.0, 0.0], [0.0, 0.0]]))
+
+        def forward(self, series):
+            return self.rnn(series)[0][:, -1].sum(-1, keepdim=True)
+
+    series = torch.tensor([[[-1.0], [1.0]]]).double()
+    left_out = unrolled.account(Relu(), series, target=0, expansion="zero")
+    assert float(left_out.features["0"][0, 0]) == 0
+    assert not [note for note in left_out.notes if HELD in note]
+    assert not notes(Relu(), series)

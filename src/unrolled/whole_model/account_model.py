@@ -63,12 +63,14 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         means = Contributions.mean(found)
         if target.guessed and means.shared:
             raise no_classes(plain.output)
-        behind = behind_held(model, args, kwargs, target.select, means.unread)
+        exact = asked.expansion.exact or not means.recurrent
+        unread = means.unread_numbers if exact else {}  # another expansion may leave out what is not held
+        behind = behind_held(model, args, kwargs, target.select, means.unread, unread)
     result = Account(
         target=target.name,
         target_of_example=target.names,
         expansion=str(asked.expansion),
-        exact=asked.expansion.exact or not means.recurrent,
+        exact=exact,
         texts=means.texts,
         features=means.features,
         initial=means.initial + torch.zeros_like(expected),

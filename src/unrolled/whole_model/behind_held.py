@@ -1,8 +1,9 @@
-"""Arguments that reach an output only through results that are held: no row of an account is theirs."""
+"""Arguments, and single numbers, that reach an output only through held results: no row of an account is theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,11 +13,28 @@ from unrolled.explanation.sources import Sources
 from unrolled.held_forward.differentiated import Differentiated
 from unrolled.held_forward.tensor_facts.rows import Row, Rows
 
-__all__ = ["INPUTS", "arguments_at", "behind_held", "opened_arguments", "read_arguments"]
+__all__ = [
+    "INPUTS",
+    "BehindHeld",
+    "arguments_at",
+    "behind_held",
+    "opened_arguments",
+    "read_arguments",
+    "unread_numbers",
+]
 
 INPUTS = ("token", "category", "feature")
 """The kinds of rows by which an output reads an argument. Integers that are used as numbers are not among them: beside
 other value they are masks or counts."""
+
+
+@dataclass(frozen=True)
+class BehindHeld:
+    """What an output depends on only through results that are held."""
+
+    arguments: tuple[str, ...] = ()
+    numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Of arguments whose other numbers are read: how many of their numbers are not, and how many they have."""
 
 
 def opened_arguments(rows: Sequence[Row], sources: Sources) -> frozenset[str]:
@@ -31,6 +49,21 @@ def read_arguments(rows: Sequence[Row], gradients: Sequence[Tensor | None], sour
         if gradient is not None and bool(gradient.any()):
             read.append((row, None if row.positions is None else row.positions[gradient[..., 0] != 0]))
     return _arguments(read, sources)
+
+
+def unread_numbers(rows: Sequence[Row], gradients: Sequence[Tensor | None], sources: Sources) -> dict[str, Tensor]:
+    """Tell which numbers of an argument the output does not read, where it reads others of it.
+
+    Zeros are left out: they contribute nothing, and most of them are padding.
+    """
+    found = {}
+    for row, gradient in zip(rows, gradients, strict=True):
+        of_numbers = row.kind == "feature" and row.name in sources.entries and row.name not in sources.masks
+        if of_numbers and gradient is not None and bool(gradient.any()):
+            unread = (gradient == 0) & (row.leaf.detach() != 0)
+            if bool(unread.any()):
+                found[row.name] = unread
+    return found
 
 
 def _arguments(rows: Iterable[tuple[Row, Tensor | None]], sources: Sources) -> frozenset[str]:
@@ -52,8 +85,9 @@ def behind_held(
     kwargs: Mapping[str, Any],
     select: Callable[[Any], Tensor],
     suspects: Collection[str],
-) -> tuple[str, ...]:
-    """Return those of some arguments that the output depends on, though its account reads none of their rows.
+    unread: Mapping[str, Tensor],
+) -> BehindHeld:
+    """Return those of some arguments, and of the numbers of others, that the output depends on but does not read.
 
     The gradients of a run as it is tell. They tell nothing where that run cannot be differentiated.
 
@@ -63,9 +97,10 @@ def behind_held(
         kwargs: Its keyword arguments.
         select: From what it returns to one number for each example.
         suspects: The names of the arguments of whose rows the account reads none.
+        unread: Which numbers of other arguments it does not read.
     """
-    if not suspects:
-        return ()
+    if not suspects and not unread:
+        return BehindHeld()
     mode = Differentiated(Rows(model))
     sources = Sources(mode, opens=True)
     given, named = sources.open_call(args, kwargs)
@@ -77,9 +112,25 @@ def behind_held(
         rows = mode.rows.rows
         gradients: Sequence[Any] = torch.autograd.grad(total, [row.leaf for row in rows], allow_unused=True)
     except Exception:  # a model may fail in any way where its operations are differentiated
-        return ()
+        return BehindHeld()
     read = read_arguments(rows, gradients, sources)
-    return tuple(name for name in sources.entries if name in read and name in suspects)
+    return BehindHeld(
+        tuple(name for name in sources.entries if name in read and name in suspects),
+        _numbers_read(rows, gradients, unread),
+    )
+
+
+def _numbers_read(
+    rows: Sequence[Row], gradients: Sequence[Tensor | None], unread: Mapping[str, Tensor]
+) -> dict[str, tuple[int, int]]:
+    """Count the numbers of each argument that an account does not read, but whose gradients are more than rounding."""
+    found = {}
+    for row, gradient in zip(rows, gradients, strict=True):
+        if row.kind == "feature" and row.name in unread and gradient is not None:
+            least = torch.finfo(gradient.dtype).eps * gradient.abs().max()
+            if count := int((unread[row.name] & (gradient.abs() > least)).sum()):
+                found[row.name] = count, gradient.numel()
+    return found
 
 
 def arguments_at(numbers: Tensor, sources: Sources) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.tensor_facts.rows import Row
-from unrolled.whole_model.behind_held import INPUTS, arguments_at, opened_arguments, read_arguments
+from unrolled.whole_model.behind_held import INPUTS, arguments_at, opened_arguments, read_arguments, unread_numbers
 
 __all__ = ["Contributions", "collect"]
 
@@ -52,6 +52,8 @@ class Contributions:
     """The arguments of zeros and ones that are added to the ids of other tokens."""
     unread: frozenset[str] = frozenset()
     """The arguments that are no masks, and of whose rows the output reads none."""
+    unread_numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    """Of the other arguments of numbers, which numbers the output does not read."""
     computed: tuple[str, ...] = ()
     """Of the constants, those that the model makes of ids which cannot be followed to single tokens."""
 
@@ -75,6 +77,7 @@ class Contributions:
             constants=each_mean([each.constants for each in found]),
             passed=sum(each.passed for each in found) / len(found),
             unread=frozenset.intersection(*(each.unread for each in found)),
+            unread_numbers=_unread_by_all([each.unread_numbers for each in found]),
             by_quadrature=any(each.by_quadrature for each in found),
         )
 
@@ -95,10 +98,20 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     opened, read = opened_arguments(rows, sources), read_arguments(rows, linear.gradients, sources)
     contributing = {name for name, part in (*found.texts.items(), *found.features.items()) if bool(part.any())}
     found.unread = frozenset(sources.entries).intersection(opened) - sources.masks - read - contributing
+    found.unread_numbers = {
+        name: numbers & (part == 0).all(dim=0) if (part := found.features[name]).dim() > numbers.dim() else numbers
+        for name, numbers in unread_numbers(rows, linear.gradients, sources).items()
+    }  # what several examples read may have parts that cancel
     found.python_tables = tuple(sources.mode.vectors.python_ids.tables)
     if turning := sources.mode.positions.turning:
         found.turning = arguments_at(torch.cat(turning), sources)
     return found
+
+
+def _unread_by_all(found: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Tell which numbers none of several runs reads."""
+    known = [name for name in found[0] if all(name in each for each in found)]
+    return {name: torch.stack([each[name] for each in found]).all(dim=0) for name in known}
 
 
 def _refuse_held_only(linear: LinearOutput, rows: Sequence[Row], sources: Sources) -> None:

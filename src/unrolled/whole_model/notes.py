@@ -9,6 +9,7 @@ import torch
 from unrolled.explanation.notes import NOTED, above_movement
 from unrolled.held_forward.tensor_facts.rows import CONSTANTS, MASKS
 from unrolled.whole_model.accounted_output import AccountedOutput
+from unrolled.whole_model.behind_held import BehindHeld
 
 __all__ = ["notes_of"]
 
@@ -18,7 +19,7 @@ def notes_of(
     computed: Collection[str],
     python_tables: Collection[str],
     turning: Sequence[str],
-    behind: Sequence[str],
+    behind: BehindHeld,
 ) -> tuple[str, ...]:
     """Say what limits an account.
 
@@ -27,7 +28,7 @@ def notes_of(
         computed: The names of its constants that the model makes of ids which cannot be followed to single tokens.
         python_tables: The tables that it reads at Python's numbers after ids became such.
         turning: The arguments of zeros and ones that it adds to ids of tokens.
-        behind: The arguments that reach the output only through factors that are held.
+        behind: The arguments and numbers that reach the output only through factors that are held.
     """
     notes = [*_remainder_notes(result), *result.cancellation_notes]
     if computed:
@@ -46,13 +47,10 @@ def notes_of(
             f"the zeros and ones of {_arguments(turning)} turn ids of tokens into other ids: what that changes is "
             "credited to these tokens; change them and run the model to see the effect"
         )
-    if behind:
-        one = len(behind) == 1
-        notes.append(
-            f"{_arguments(behind)} {'enters' if one else 'enter'} only through factors that are held, so the output is "
-            f"credited to what these factors multiply; change {'it' if one else 'them'} and run the model to see the "
-            "effect"
-        )
+    if behind.arguments:
+        notes.append(_behind_held(_arguments(behind.arguments), one=len(behind.arguments) == 1))
+    for name, (count, size) in behind.numbers.items():
+        notes.append(_behind_held(f"{count:,} of the {size:,} numbers of argument {name}", one=count == 1))
     held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
     large = above_movement(held, result.movement)
     if results := [name for name in large if name != MASKS]:
@@ -63,6 +61,14 @@ def notes_of(
             "if these are features, pass them as floating-point numbers, and each has its contribution"
         )
     return tuple(notes)
+
+
+def _behind_held(what: str, one: bool) -> str:
+    """Say that something has no part of an output that depends on it."""
+    return (
+        f"{what} {'enters' if one else 'enter'} only through factors that are held, so the output is credited to what "
+        f"these factors multiply; change {'it' if one else 'them'} and run the model to see the effect"
+    )
 
 
 def _arguments(names: Sequence[str]) -> str:
