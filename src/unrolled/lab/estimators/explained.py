@@ -97,7 +97,7 @@ class ExplainsExamples(BaseEstimator):
                 f"the example has shape {shape}; expected one example, of shape {fitted}: several are for explain_batch"
             )
         features = 1 if self.rows_ else self.n_features_in_
-        sequences = with_features(numeric_sequences([x], "sequences"), features, type(self).__name__)
+        sequences = with_features(numeric_sequences([x]), features, type(self).__name__)
         return self._explained(sequences, None, target, against, options)[0]
 
     @on_cpu()
@@ -143,7 +143,7 @@ class ExplainsExamples(BaseEstimator):
                     f"the examples are one table of shape {X.shape}; pass a list of one sequence: [sequence]"
                 )
             check_columns(self, X, rows=False)
-            return with_features(numeric_sequences(X, "sequences"), self.n_features_in_, type(self).__name__), None
+            return with_features(numeric_sequences(X), self.n_features_in_, type(self).__name__), None
         return list(checked_rows(self, X, fitted=True)), None
 
     def _explained(

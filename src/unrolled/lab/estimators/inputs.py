@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,16 +55,13 @@ def is_text(X: Any) -> bool:
     return not numbers and any(isinstance(each, str) for each in X)
 
 
-def numeric_sequences(X: Any, kind: Literal["rows", "sequences"]) -> list[NDArray[np.float64]]:
+def numeric_sequences(X: Any) -> list[NDArray[np.float64]]:
     """Return each example as an array of shape (time, features).
 
     Args:
-        X: For ``"rows"`` a checked array of shape (examples, time): series of one feature. For ``"sequences"`` an array
-            of shape (examples, time, features), or a list of arrays (time, features) of any lengths.
-        kind: Which of the two.
+        X: An array of shape (examples, time, features), or a list of arrays (time, features) of any lengths; of one
+            feature also of arrays (time,).
     """
-    if kind == "rows":
-        return [np.ascontiguousarray(row, dtype=np.float64)[:, None] for row in X]
     _check_no_strings(X)
     sequences = []
     for number, one in enumerate(X, 1):
@@ -233,7 +230,8 @@ def checked_rows(estimator: BaseEstimator, X: Any, *, fitted: bool) -> list[NDAr
                 f"the series have {lengths[0]} to {lengths[-1]} steps, but {type(estimator).__name__} was fitted on an "
                 "array, whose rows have all the same number; fit it on a list of arrays of shape (time, 1)"
             )
-    return numeric_sequences(validate_data(estimator, X, dtype=np.float64, reset=not fitted), "rows")
+    rows = validate_data(estimator, X, dtype=np.float64, reset=not fitted)
+    return [np.ascontiguousarray(row, dtype=np.float64)[:, None] for row in rows]
 
 
 def with_features(sequences: list[NDArray[Any]], count: int, name: str) -> list[NDArray[Any]]:

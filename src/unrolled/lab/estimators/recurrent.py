@@ -104,7 +104,7 @@ class _Recurrent(ExplainsExamples):
             sequences: list[NDArray[Any]] = [self.words_.split(text)[1] for text in texts]
             self.n_features_in_ = 1
         elif nested:
-            sequences = list(numeric_sequences(X, "sequences"))
+            sequences = list(numeric_sequences(X))
             self.n_features_in_ = sequences[0].shape[1]
         else:
             sequences = list(checked_rows(self, X, fitted=False))
