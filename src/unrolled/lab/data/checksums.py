@@ -67,10 +67,9 @@ class CorpusChecksums:
     @classmethod
     def of(cls, corpus: Corpus[Any], files: Mapping[str, str]) -> Self:
         """Compute the checksums of a corpus; ``files`` are those of the files that it was read from."""
-        splits = {name: getattr(corpus, name) for name in _SPLITS}
         return cls(
             files=dict(files),
-            splits={name: b"".join(_checksums(split)) for name, split in splits.items()},
+            splits={name: b"".join(_checksums(split)) for name, split in corpus.splits.items()},
             text=isinstance(corpus.train, Stream),
             fields={each.name: repr(getattr(corpus, each.name)) for each in fields(corpus) if _counts(each)},
             columns=corpus.columns,

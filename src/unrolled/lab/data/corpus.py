@@ -62,6 +62,15 @@ class Corpus(Generic[S_co]):
     columns: tuple[Any, ...] = field(default=(), compare=False)
     """The columns of tables that the texts and the labels were read from, as a line of text."""
 
+    @property
+    def splits(self) -> dict[str, S_co]:
+        """The splits by their names, in the order train, dev, test."""
+        return {"train": self.train, "dev": self.dev, "test": self.test}
+
+    def map_splits(self, change: Callable[[S_co], Any]) -> Self:
+        """Return the corpus with each split changed."""
+        return replace(self, **{name: change(split) for name, split in self.splits.items()})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Examples(Corpus[tuple[E, ...]]):

@@ -24,7 +24,6 @@ __all__ = ["Longer", "cut_long", "limit_length", "longest_text"]
 
 Longer = Literal["cut", "skip", "refuse"]
 C = TypeVar("C", bound=Corpus[Any])
-_SPLITS = ("train", "dev", "test")
 _ENDS = ("O", "E-", "S-")
 
 
@@ -51,24 +50,17 @@ def limit_length(corpus: C, most: int, longer: Longer) -> C:
         raise UsageError("a string of brackets cannot be cut; choose --longer skip or --longer refuse")
     counts: dict[str, int] = {}
     splits: dict[str, Any] = {}
-    for name in _SPLITS:
-        examples: Sequence[Any] = getattr(corpus, name)
+    for name, examples in corpus.splits.items():
         over = [longest_text(example) > most for example in examples]
         counts[name] = sum(over)
-        if longer == "refuse" and counts[name]:
-            place = over.index(True)
-            raise DataError(
-                f"{corpus.name}, {name}: {counts[name]:,} of {len(over):,} examples have a text longer than {most:,} "
-                f"tokens, the first is example {place + 1:,} with {longest_text(examples[place]):,}; raise "
-                "--max-length, or choose --longer cut or skip"
-            )
+        if longer == "refuse" and any(over):
+            raise _refusal(f"{corpus.name}, {name}", examples, over, most)
         pairs = zip(examples, over, strict=True)
         if longer == "skip":
             splits[name] = tuple(example for example, long in pairs if not long)
         else:
-            splits[name] = tuple(
-                _cut(example, most, isinstance(corpus, Relations)) if long else example for example, long in pairs
-            )
+            marked = isinstance(corpus, Relations)
+            splits[name] = tuple(_cut(example, most, marked) if long else example for example, long in pairs)
         if not splits[name]:
             raise DataError(f"{corpus.name}: no {name} example has at most {most:,} tokens; raise --max-length")
     if not any(counts.values()):
@@ -77,6 +69,16 @@ def limit_length(corpus: C, most: int, longer: Longer) -> C:
     listed = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
     note = f"{corpus.name}: {did}, since they have a text longer than {most:,} tokens: {listed}"
     return cast("C", replace(corpus, **splits, notes=(*corpus.notes, note)))
+
+
+def _refusal(split: str, examples: Sequence[Any], over: Sequence[bool], most: int) -> DataError:
+    """Return the error about a split with longer texts."""
+    first = over.index(True)
+    return DataError(
+        f"{split}: {sum(over):,} of {len(over):,} examples have a text longer than {most:,} tokens, the first is "
+        f"example {first + 1:,} with {longest_text(examples[first]):,}; raise --max-length, or choose --longer cut or "
+        "skip"
+    )
 
 
 def cut_long(examples: Sequence[Any], most: int) -> Iterator[Any]:

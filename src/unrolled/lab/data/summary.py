@@ -41,8 +41,7 @@ def split_size(split: Any) -> int:
 def split_sizes(corpus: Corpus[Any]) -> tuple[SplitSize, ...]:
     """Count the examples of train, dev and test."""
     return tuple(
-        SplitSize(name, split_size(getattr(corpus, name)), *_count_details(corpus, getattr(corpus, name)))
-        for name in ("train", "dev", "test")
+        SplitSize(name, split_size(split), *_count_details(corpus, split)) for name, split in corpus.splits.items()
     )
 
 

@@ -39,8 +39,6 @@ from unrolled.lab.training.training_state import seed_all, seeded
 
 __all__ = ["resume", "train"]
 
-_SPLITS = ("train", "dev", "test")
-
 
 def train(
     task: Task[Any, Any],
@@ -191,14 +189,14 @@ def _check_installed(task: Task[Any, Any]) -> None:
 
 
 def _sizes(splits: Mapping[str, Split[Any]]) -> dict[str, int]:
-    return {name: len(splits[name]) for name in _SPLITS}
+    return {name: len(split) for name, split in splits.items()}
 
 
 def _encode(task: Task[Any, Any], corpus: Corpus[Any]) -> dict[str, Split[Any]]:
-    splits = {}
-    for name in _SPLITS:
+    encoded = {}
+    for name, split in corpus.splits.items():
         try:
-            splits[name] = task.encode(getattr(corpus, name))
+            encoded[name] = task.encode(split)
         except DataError as error:
             raise DataError(f"{corpus.name}, {name}: {error}") from None
-    return splits
+    return encoded

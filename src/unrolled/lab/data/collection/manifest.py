@@ -126,7 +126,7 @@ def check_dataset(name: str, manifest: Manifest, folder: Path | None) -> Iterato
     if name not in DATASETS.names():
         return
     corpus = DATASETS.get(name)().read(folder)
-    counts = tuple(split_size(split) for split in (corpus.train, corpus.dev, corpus.test))
+    counts = tuple(split_size(split) for split in corpus.splits.values())
     found = f"{_listed(counts)} in train / dev / test"
     if source.counts is None:
         yield f"{name}: {found}; a generated dataset has no expected counts"

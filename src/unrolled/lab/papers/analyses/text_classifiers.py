@@ -77,8 +77,7 @@ def read(network: Mapping[str, Any], setup: TrialSetup) -> Classification:
     corpus = load_cached(network["data"], Classification, setup.data)
     if network["train"] is not None:
         corpus = corpus.sample(network["train"])
-    train, dev, test = (_cut(split, network["words"]) for split in (corpus.train, corpus.dev, corpus.test))
-    return replace(corpus, train=train, dev=dev, test=test)
+    return corpus.map_splits(lambda split: _cut(split, network["words"]))
 
 
 def _cut(examples: Sequence[Example], words: int) -> tuple[Example, ...]:

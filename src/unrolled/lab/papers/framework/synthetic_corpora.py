@@ -176,7 +176,7 @@ def negation(sizes: Sizes = SMALL, seed: int = 0) -> Classification:
         UsageError: If a split has fewer sentences; the corpus has 4,120, 200 and 200.
     """
     whole = NegationReviews(seed=seed).read()
-    splits = {"train": whole.train, "dev": whole.dev, "test": whole.test}
+    splits = whole.splits
     for (name, split), size in zip(splits.items(), sizes, strict=True):
         if size > len(split):
             raise UsageError(f"{size} sentences were asked for; the negation corpus has {len(split)} for {name}")

@@ -14,7 +14,6 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -169,7 +168,7 @@ def learn(corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup) 
         **{name: chosen[name] for name in _DROPOUT},
     }
     training = {name: chosen[name] for name in _LEARNED if name in chosen}
-    sizes = {"examples": [len(corpus.train), len(corpus.dev), len(corpus.test)], "largest": _largest(corpus)}
+    sizes = {"examples": [*map(len, corpus.splits.values())], "largest": _largest(corpus)}
     train = train_once if chosen["corpus"] in _SHARED else train_model
     return {**sizes, **train_and_measure(setup, "classify", corpus, model, training, train_with=train)}
 
@@ -185,11 +184,7 @@ def read_corpus(name: str, reviews: int | None, longest: int | None, folder: Pat
 
 def without_long(corpus: Classification, longest: int) -> Classification:
     """Leave out the texts of more than ``longest`` tokens."""
-    train, dev, test = (
-        tuple(example for example in split if len(example.tokens) <= longest)
-        for split in (corpus.train, corpus.dev, corpus.test)
-    )
-    return replace(corpus, train=train, dev=dev, test=test)
+    return corpus.map_splits(lambda split: tuple(example for example in split if len(example.tokens) <= longest))
 
 
 def _largest(corpus: Classification) -> float:

@@ -149,7 +149,7 @@ class NegationRates(Experiment):
 
 def _made_up() -> Classification:
     whole = ratings()
-    splits = {name: tuple(rating_signs(getattr(whole, name))) for name in ("train", "dev", "test")}
+    splits = {name: tuple(rating_signs(split)) for name, split in whole.splits.items()}
     return Classification(name="made-up signs of ratings", labels=("negative", "positive"), **splits)
 
 

@@ -131,8 +131,8 @@ def _settings(row: _Training, scale: Scale) -> dict[str, Any]:
 
 def split_unknown(corpus: Words) -> Words:
     """Return the text with ``<unk>`` as the three tokens ``<``, ``unk`` and ``>``."""
-    train, dev, test = (Stream(partial(_split_lines, text)) for text in (corpus.train, corpus.dev, corpus.test))
-    return replace(corpus, name=f"{corpus.name} split", train=train, dev=dev, test=test)
+    changed = corpus.map_splits(lambda text: Stream(partial(_split_lines, text)))
+    return replace(changed, name=f"{corpus.name} split")
 
 
 def _split_lines(text: Stream) -> Iterator[Sequence[str]]:

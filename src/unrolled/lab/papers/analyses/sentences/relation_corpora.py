@@ -15,20 +15,16 @@ def without_directions(corpus: Relations) -> Relations:
     """Merge a relation and its reverse: *Implicit n-grams* counts ten classes (table 6), not nineteen."""
     merged = list(map(without_direction, corpus.labels))
     labels = tuple(dict.fromkeys(merged))
-    train, dev, test = (
-        tuple(Example(example.tokens, labels.index(merged[example.label])) for example in split)
-        for split in (corpus.train, corpus.dev, corpus.test)
+    changed = corpus.map_splits(
+        lambda split: tuple(Example(each.tokens, labels.index(merged[each.label])) for each in split)
     )
-    return replace(corpus, labels=labels, train=train, dev=dev, test=test)
+    return replace(changed, labels=labels)
 
 
 def without_markers(corpus: Relations) -> Relations:
     """Take the four markers out of every text, so that nothing tells which two nominals are meant."""
-    train, dev, test = (
-        tuple(
-            replace(example, tokens=tuple(token for token in example.tokens if token not in ENTITY_MARKERS))
-            for example in split
-        )
-        for split in (corpus.train, corpus.dev, corpus.test)
-    )
-    return replace(corpus, train=train, dev=dev, test=test)
+
+    def without(example: Example) -> Example:
+        return replace(example, tokens=tuple(token for token in example.tokens if token not in ENTITY_MARKERS))
+
+    return corpus.map_splits(lambda split: tuple(map(without, split)))
