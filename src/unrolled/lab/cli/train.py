@@ -17,6 +17,7 @@ import typer.core
 from unrolled.cli.completed_values import encoder_names
 from unrolled.errors import UnknownNameError, UnrolledError, UsageError
 from unrolled.lab.cli.baselines import compare_with_baselines, note_of_ratings
+from unrolled.lab.cli.described_splits import describe_splits
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
 from unrolled.lab.cli.options import (
     MultiValueCommand,
@@ -32,7 +33,6 @@ from unrolled.named_sources import is_hub_dataset
 from unrolled.registry import names_in_source, texts_in_source
 
 if TYPE_CHECKING:
-    from unrolled.lab.data.corpus import Corpus
     from unrolled.lab.models.settings import EncoderSettings
     from unrolled.lab.training.settings import DataSettings, TrainingSettings
     from unrolled.lab.training.task import Task
@@ -254,7 +254,7 @@ def _train_and_print(
     print_notes([*corpus.notes, *note_of_ratings(corpus, choices.data), *note_of_forms(corpus)])
     learned = task.from_corpus(corpus, choices.architecture)
     first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
-    sizes = _sizes(corpus, learned.metrics[0].name)
+    sizes = describe_splits(corpus, learned.metrics[0].name)
     with TrainingProgress(Console(stderr=True, quiet=not first), sizes, learned.loss_name) as progress:
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
     if first:
@@ -262,33 +262,3 @@ def _train_and_print(
 
         compare_with_baselines(run, corpus, words, folder)
         print_run(run, corpus)
-
-
-_FEW = 100  # examples
-
-
-def _sizes(corpus: Corpus[Any], metric: str) -> str:
-    """Say how many examples each split has, and what of dev and test makes the metric say less than it seems to."""
-    # that is few examples, classes without any, and examples that are also in the training split
-    from unrolled.lab.data.corpus import Classification, Examples
-    from unrolled.lab.data.summary import name_of_examples
-
-    if not isinstance(corpus, Examples):  # running text
-        return ""
-    sizes = {name: len(getattr(corpus, name)) for name in ("train", "dev", "test")}
-    listed = ", ".join(f"{size:,} for {name}" for name, size in sizes.items())
-    small = [name for name in ("dev", "test") if sizes[name] < _FEW]
-    few = [f"few {name_of_examples(corpus)} to measure {metric} on {' and '.join(small)}"] if small else []
-    trained = set(corpus.train)
-    known = {name: sum(example in trained for example in getattr(corpus, name)) for name in ("dev", "test")}
-    repeated = [f"{known[name]:,} of {sizes[name]:,} on {name}" for name in known if known[name]]
-    also = [f"examples that are also in train: {', '.join(repeated)}"] if repeated else []
-    absent = []
-    if isinstance(corpus, Classification):
-        unseen = {name: len(corpus.labels) - len({each.label for each in getattr(corpus, name)}) for name in known}
-        absent = [
-            f"{count:,} of {len(corpus.labels):,} classes without an example on {name}"
-            for name, count in unseen.items()
-            if count
-        ]
-    return "; ".join([f"{name_of_examples(corpus)}: {listed}", *few, *absent, *also])
