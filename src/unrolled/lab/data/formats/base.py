@@ -109,11 +109,9 @@ class RowFormat(Format, Generic[R]):
         """Return the labels of an example that a training example must have too, for a model to predict them."""
         return ()
 
-    def corpus(
-        self, name: str, kind: type[Corpus[object]], train: Sequence[R], dev: Sequence[R], test: Sequence[R]
-    ) -> Corpus[object]:
-        """Build the corpus from the examples of the splits, of which none is empty."""
-        return kind(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test))
+    def corpus(self, name: str, kind: type[Corpus[object]], splits: Mapping[str, tuple[R, ...]]) -> Corpus[object]:
+        """Build the corpus from what the files contain of ``train``, ``dev`` and ``test``, of which none is empty."""
+        return kind(name=name, **splits)
 
     def example(self, value: R, kind: type[Corpus[object]], known: Mapping[str, int]) -> object:
         """Convert what a file contains to an example, by default unchanged; ``known`` numbers the classes."""
@@ -133,14 +131,15 @@ class RowFormat(Format, Generic[R]):
                 "a tenth of them is kept for dev, and for test, unless --dev and --test name files"
             )
         count = round(_HELD_OUT * len(train))
-        splits = []
+        others = []
         for paths, split in zip((files.dev, files.test), given, strict=True):
             if paths:
-                splits.append(split)
+                others.append(split)
             else:
                 train, drawn = hold_out(train, count, lambda row: self.labels(row.value, kind))
-                splits.append(drawn)
-        for paths, split in zip((files.train, files.dev, files.test), (train, *splits), strict=True):
+                others.append(drawn)
+        rows = dict(zip(("train", "dev", "test"), (train, *others), strict=True))
+        for paths, split in zip((files.train, files.dev, files.test), rows.values(), strict=True):
             if not split and paths:
                 raise _empty(paths)
             if not split:
@@ -151,9 +150,9 @@ class RowFormat(Format, Generic[R]):
                 )
         counts = Counter(str(label) for row in train for label in set(self.labels(row.value, kind)))
         self.notes += (f"{train[0].path}: {said}" for said in _remarkable_labels(counts))
-        values = [[row.value for row in split] for split in (train, *splits)]
+        splits = {name: tuple(row.value for row in split) for name, split in rows.items()}
         try:
-            corpus = self.corpus(files.name, kind, *values)
+            corpus = self.corpus(files.name, kind, splits)
         except DataError as error:
             raise DataError(f"{files.train[0]}: {error}") from None
         return replace(corpus, notes=tuple(self.notes), columns=tuple(self.columns))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +48,13 @@ class BracketLines(RowFormat[str]):
         """Return the kinds of brackets in a string."""
         return {_OPENING[bracket] for bracket in value if bracket in _OPENING}
 
-    def corpus(
-        self, name: str, kind: type[Corpus[Any]], train: Sequence[str], dev: Sequence[str], test: Sequence[str]
-    ) -> Brackets:
+    def corpus(self, name: str, kind: type[Corpus[Any]], splits: Mapping[str, tuple[str, ...]]) -> Brackets:
         """Build the corpus of the language that contains all strings."""
-        strings = (*train, *dev, *test)
+        strings = list(chain.from_iterable(splits.values()))
         known = bracket_pairs(max(1 + _PAIRS.index(pair) for string in strings for pair in self.labels(string, kind)))
         numbers = {pair: number for number, pair in enumerate(known)}
-        splits = {
-            key: tuple(self.example(string, kind, numbers) for string in split)
-            for key, split in {"train": train, "dev": dev, "test": test}.items()
-        }
-        return Brackets(name=name, **splits, kinds=len(known), depth=max(map(_depth, strings)))
+        numbered = {key: tuple(self.example(each, kind, numbers) for each in split) for key, split in splits.items()}
+        return Brackets(name=name, **numbered, kinds=len(known), depth=max(map(_depth, strings)))
 
     def example(self, value: str, kind: type[Corpus[Any]], known: Mapping[str, int]) -> tuple[int, ...]:
         """Number the brackets of a string: 0 … k-1 open, k … 2k-1 close the same kind."""

@@ -7,7 +7,7 @@ chunks) are ignored, and so are the lines ``-DOCSTART- …`` that begin a docume
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -157,22 +157,15 @@ class _Columns(RowFormat[TaggedSentence]):
             return {tag[2:] for tag in value.tags if tag != "O"}
         return set(value.tags) - {"O"}
 
-    def corpus(
-        self,
-        name: str,
-        kind: type[Corpus[Any]],
-        train: Sequence[TaggedSentence],
-        dev: Sequence[TaggedSentence],
-        test: Sequence[TaggedSentence],
-    ) -> Tagging:
+    def corpus(self, name: str, kind: type[Corpus[Any]], splits: Mapping[str, tuple[TaggedSentence, ...]]) -> Tagging:
         """Build the corpus; the training sentences tell whether the tags spell spans. DataError if all tags are one."""
-        tags = {tag for sentence in train for tag in sentence.tags}
+        tags = {tag for sentence in splits["train"] for tag in sentence.tags}
         if len(tags) < 2:
             raise DataError(
                 f"expected at least two tags, found {min(tags)!r} on every token; give the column of the tags with "
                 "--label-column"
             )
-        return Tagging(name=name, train=tuple(train), dev=tuple(dev), test=tuple(test), spans=are_span_tags(tags))
+        return Tagging(name=name, **splits, spans=are_span_tags(tags))
 
 
 class Conll(_Columns):

@@ -63,29 +63,19 @@ class LabelledFormat(RowFormat[Labelled]):
         """Return the class; nothing for a number."""
         return () if issubclass(kind, Regression) else (value.label,)
 
-    def corpus(
-        self,
-        name: str,
-        kind: type[Corpus[Any]],
-        train: Sequence[Labelled],
-        dev: Sequence[Labelled],
-        test: Sequence[Labelled],
-    ) -> Corpus[Any]:
+    def corpus(self, name: str, kind: type[Corpus[Any]], splits: Mapping[str, tuple[Labelled, ...]]) -> Corpus[Any]:
         """Build the corpus; its classes are in alphabetical order. DataError if there is only one class."""
-        classes = () if issubclass(kind, Regression) else tuple(sorted({value.label for value in train}))
+        classes = () if issubclass(kind, Regression) else tuple(sorted({value.label for value in splits["train"]}))
         numbers = {label: number for number, label in enumerate(classes)}
-        splits = {
-            key: tuple(self.example(value, kind, numbers) for value in split)
-            for key, split in {"train": train, "dev": dev, "test": test}.items()
-        }
+        examples = {key: tuple(self.example(each, kind, numbers) for each in split) for key, split in splits.items()}
         if not issubclass(kind, Classification):
-            return Regression(name=name, **splits)
+            return Regression(name=name, **examples)
         if len(classes) < 2:
             raise DataError(
                 f"expected at least two labels, found {classes[0]!r} on every example; name the column of the labels "
                 "with --label-column"
             )
-        return kind(name=name, labels=classes, **splits)
+        return kind(name=name, labels=classes, **examples)
 
     def example(self, value: Labelled, kind: type[Corpus[Any]], known: Mapping[str, int]) -> Any:
         """Return a rated text, or a text with the index of its class."""
