@@ -71,7 +71,7 @@ def test_trials_are_listed_at_every_scale_without_running_and_no_two_are_alike(n
     experiment = EXPERIMENTS.get(name)()
     trials = experiment.trials(scale)
     assert trials
-    assert len({trial.key(experiment.name, experiment.version) for trial in trials}) == len(trials)
+    assert len({experiment.key(trial) for trial in trials}) == len(trials)
     assert len({trial.label for trial in trials}) == len(trials)
     for trial in trials:
         settings = json.loads(json.dumps(dict(trial.settings), allow_nan=False))

@@ -63,9 +63,7 @@ def test_every_item_has_a_page_and_a_row_of_the_summary():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_result_belongs_to_a_listed_trial_or_is_marked_as_history(path):
     experiment = EXPERIMENTS.get(f"{path.parent.name}/{path.stem}")()
-    listed = {
-        (scale, each.key(experiment.name, experiment.version)) for scale in SCALES for each in experiment.at(scale)
-    }
+    listed = {(scale, experiment.key(each)) for scale in SCALES for each in experiment.at(scale)}
     for key, record in STORE.records(experiment.name).items():
         assert key in listed or record.get("history"), (
             f'{record["label"]}, scale {key[0]}: the experiment lists no such trial; list it, or add "history": true'

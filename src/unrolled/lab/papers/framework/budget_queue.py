@@ -40,19 +40,14 @@ class Job:
     done: bool
 
     @property
-    def names(self) -> tuple[str, str]:
-        """The names of the experiment and of the trial."""
-        return self.experiment.name, self.trial.key(self.experiment.name, self.experiment.version)
+    def key(self) -> str:
+        """The key of its result, which no other experiment has."""
+        return self.experiment.key(self.trial)
 
     @property
     def gain(self) -> float:
         """How many numbers of the tables it gives for an hour."""
-        return self.experiment.worth(self.trial) * (1.0 if self.of_first_seed else _FURTHER_SEED) / self.hours
-
-    @property
-    def of_first_seed(self) -> bool:
-        """Whether its seed is 0, or it has none."""
-        return self.trial.seed in (0, None)
+        return self.experiment.worth(self.trial) * (1.0 if self.trial.of_first_seed else _FURTHER_SEED) / self.hours
 
 
 def list_jobs(experiments: Iterable[Experiment], scale: Scale, store: ResultStore) -> list[Job]:
@@ -102,13 +97,13 @@ def run_queue(
         MissingDataError: If no trial ends, and the data of one that is left is missing.
     """
     began, ended = clock(), 0
-    passed_over: set[tuple[str, str]] = set()
-    waiting: dict[tuple[str, str], InUseError] = {}
+    passed_over: set[str] = set()
+    waiting: dict[str, InUseError] = {}
     missing: MissingDataError | None = None
     while (left := hours - (clock() - began) / _SECONDS) > 0:
-        waiting = {names: error for names, error in waiting.items() if error.in_use}
+        waiting = {key: error for key, error in waiting.items() if error.in_use}
         jobs = list_jobs(experiments, scale, store)
-        job = next_job([each for each in jobs if each.names not in {*passed_over, *waiting}], left)
+        job = next_job([each for each in jobs if each.key not in {*passed_over, *waiting}], left)
         if job is None and waiting:
             time.sleep(min(PAUSE, _SECONDS * left))
             continue
@@ -122,11 +117,11 @@ def run_queue(
                 run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
         except InUseError as error:
             progress.say(OTHER_PROCESS)
-            waiting[job.names] = error
+            waiting[job.key] = error
             continue
         except MissingDataError as error:
             progress.say(f"left out: {error}")
-            passed_over.add(job.names)
+            passed_over.add(job.key)
             missing = missing or error
             continue
         except StoppedError:
@@ -151,7 +146,7 @@ def remaining(jobs: Iterable[Job]) -> Table:
 
 def _counts(jobs: Sequence[Job]) -> tuple[str, str, Number, Number]:
     left = [job for job in jobs if not job.done]
-    hours, first = sum(job.hours for job in left), sum(job.hours for job in left if job.of_first_seed)
+    hours, first = sum(job.hours for job in left), sum(job.hours for job in left if job.trial.of_first_seed)
     return f"{len(jobs) - len(left)}", f"{len(left)}", Number([hours], digits=1), Number([first], digits=1)
 
 

@@ -67,6 +67,11 @@ class Trial:
         """The seed among the settings, or among those of the training; None where there is none."""
         return self.settings.get("seed", self.settings.get("training", {}).get("seed"))
 
+    @property
+    def of_first_seed(self) -> bool:
+        """Whether its seed is 0, or it has none."""
+        return self.seed in (0, None)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -196,6 +201,10 @@ class Experiment(ABC):
         A statement is None, and not tested, if it is about what networks have learned and none of ours has learned.
         """
         return {}
+
+    def key(self, trial: Trial) -> str:
+        """Return the key under which the result of a trial is stored."""
+        return trial.key(self.name, self.version)
 
     @cached_property
     def paper(self) -> str:

@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"^<!-- fingerprint: (\w+) ([0-9a-f]{16}) -->\n", re.MULTILI
 
 def fingerprint(experiment: Experiment, results: Sequence[Result]) -> str:
     """Digest the keys and values of results, in any order, as sixteen hexadecimal digits."""
-    keyed = {each.trial.key(experiment.name, experiment.version): dict(each.values) for each in results}
+    keyed = {experiment.key(each.trial): dict(each.values) for each in results}
     return hashlib.sha256(json.dumps(keyed, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -93,7 +93,7 @@ def estimate(
     rows: list[Sequence[str | Number]] = []
     for experiment in experiments:
         trials = experiment.at(scale)
-        first = [trial for trial in trials if trial.seed in (0, None)]
+        first = [trial for trial in trials if trial.of_first_seed]
         hours = []
         for trial in first:
             try:

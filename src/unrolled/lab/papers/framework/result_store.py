@@ -58,7 +58,7 @@ class ResultStore:
 
     def work_folder(self, experiment: Experiment, scale: Scale, trial: Trial) -> Path:
         """Return the folder in which a trial keeps its checkpoints while it runs."""
-        return self.folder / experiment.name / scale / f"{trial.key(experiment.name, experiment.version)}.work"
+        return self.folder / experiment.name / scale / f"{experiment.key(trial)}.work"
 
     def find(self, experiment: Experiment, scale: Scale, trial: Trial) -> Result | None:
         """Return the result of a trial, or None where it has not run.
@@ -66,7 +66,7 @@ class ResultStore:
         Raises:
             DataError: If a file holds something else.
         """
-        key = trial.key(experiment.name, experiment.version)
+        key = experiment.key(trial)
         record = self.records(experiment.name).get((scale, key))
         if record is None:
             path = self.folder / experiment.name / scale / f"{key}.json"

@@ -45,7 +45,7 @@ def strength_section(experiments: Iterable[Experiment], store: ResultStore) -> I
 def _row(experiment: Experiment, store: ResultStore) -> list[str]:
     scale: Scale = "day" if "day" in experiment.scales else "cpu"
     jobs = list_jobs([experiment], scale, store)
-    first, further = ([job for job in jobs if job.of_first_seed is wanted] for wanted in (True, False))
+    first, further = ([job for job in jobs if job.trial.of_first_seed is wanted] for wanted in (True, False))
     hours = sum(job.hours for job in first if not job.done)
     reached = all(job.done for job in first)
     return [
