@@ -5,29 +5,24 @@ A trial that is stopped when the time is up continues where it was, so a long tr
 
 from __future__ import annotations
 
-import _thread
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
-from unrolled.errors import StoppedError
 from unrolled.lab.data.text_files import MissingDataError
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import OTHER_PROCESS, PAUSE, Progress, run_trial
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.time_limit import TimeIsUp, time_limit
 from unrolled.lab.training.run_lock import InUseError
 
-__all__ = ["Job", "list_jobs", "next_job", "remaining", "run_queue", "time_limit"]
+__all__ = ["Job", "list_jobs", "next_job", "remaining", "run_queue"]
 
 _FURTHER_SEED = 0.25
 """The worth of a further seed, where the first has 1: it shows the deviation of a number that is known already."""
-_SECONDS = 3600.0
+_HOUR = 3600.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -100,12 +95,12 @@ def run_queue(
     passed_over: set[str] = set()
     waiting: dict[str, InUseError] = {}
     missing: MissingDataError | None = None
-    while (left := hours - (clock() - began) / _SECONDS) > 0:
+    while (left := hours - (clock() - began) / _HOUR) > 0:
         waiting = {key: error for key, error in waiting.items() if error.in_use}
         jobs = list_jobs(experiments, scale, store)
         job = next_job([each for each in jobs if each.key not in {*passed_over, *waiting}], left)
         if job is None and waiting:
-            time.sleep(min(PAUSE, _SECONDS * left))
+            time.sleep(min(PAUSE, _HOUR * left))
             continue
         if job is None:
             if missing and not ended:
@@ -113,7 +108,7 @@ def run_queue(
             break
         progress.trial(job.trial, sum(each.done for each in jobs) + 1, len(jobs), found=False)
         try:
-            with time_limit(_SECONDS * left) as time_is_up:
+            with time_limit(_HOUR * left):
                 run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
         except InUseError as error:
             progress.say(OTHER_PROCESS)
@@ -124,9 +119,7 @@ def run_queue(
             passed_over.add(job.key)
             missing = missing or error
             continue
-        except StoppedError:
-            if not time_is_up.is_set():
-                raise  # the signal came from outside
+        except TimeIsUp:
             progress.say("the time is up; the trial continues from here in the next run")
             break
         ended += 1
@@ -148,29 +141,3 @@ def _counts(jobs: Sequence[Job]) -> tuple[str, str, Number, Number]:
     left = [job for job in jobs if not job.done]
     hours, first = sum(job.hours for job in left), sum(job.hours for job in left if job.trial.of_first_seed)
     return f"{len(jobs) - len(left)}", f"{len(left)}", Number([hours], digits=1), Number([first], digits=1)
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[threading.Event]:
-    """Send SIGTERM to this process when the time is up; the event tells this from a signal of another process."""
-    time_is_up = threading.Event()
-
-    def ring() -> None:
-        time_is_up.set()
-        _thread.interrupt_main(signal.SIGTERM)
-
-    def stop(_number: int, _frame: FrameType | None) -> None:  # while no training runs, which has its own handler
-        raise StoppedError("interrupted; give the same command again to continue")
-
-    if threading.current_thread() is not threading.main_thread():
-        yield time_is_up
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    timer = threading.Timer(seconds, ring)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield time_is_up
-    finally:
-        timer.cancel()
-        signal.signal(signal.SIGTERM, before)

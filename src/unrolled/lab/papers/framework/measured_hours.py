@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from unrolled.errors import StoppedError
 from unrolled.lab.data.text_files import MissingDataError
-from unrolled.lab.papers.framework.budget_queue import time_limit
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
+from unrolled.lab.papers.framework.time_limit import TimeIsUp, time_limit
 from unrolled.lab.training.callbacks import Callback, Step
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Metric
@@ -23,7 +22,7 @@ _LONGEST = 10.0
 """Steps before the clock starts; steps that are timed, and the seconds after which fewer suffice."""
 _PATIENCE = 120.0
 """Seconds after which a trial is given up in which no training has come so far."""
-_SECONDS = 3600.0
+_HOUR = 3600.0  # seconds
 
 
 class _Measured(Exception):  # noqa: N818  # no error: it ends a training that has told its speed
@@ -49,7 +48,7 @@ class _Stopwatch(Callback):
             return
         timed, seconds = step.number - _WARM, self.clock() - self.began
         if timed >= _TIMED or seconds >= _LONGEST:
-            raise _Measured(self.settings.most_steps(step.total) * seconds / timed / _SECONDS)
+            raise _Measured(self.settings.most_steps(step.total) * seconds / timed / _HOUR)
 
 
 def measured_hours(
@@ -69,13 +68,12 @@ def measured_hours(
         setup = TrialSetup(Path(folder) / "trial", data, Path(folder) / "networks", listener=_Stopwatch(clock))
         setup.folder.mkdir()
         try:
-            with time_limit(_PATIENCE) as time_is_up:
+            with time_limit(_PATIENCE):
                 experiment.run(trial, setup)
         except _Measured as found:
             return found.hours
-        except StoppedError:
-            if not time_is_up.is_set():
-                raise  # the signal came from outside
+        except TimeIsUp:
+            pass
     return None
 
 
