@@ -62,9 +62,9 @@ class Reproduction:
         if not experiment.at(self.scale):
             self.lines.console.print(f"{experiment.name}: no trials at scale {self.scale}", highlight=False)
             return
-        self._run_trials(experiment)
+        report = self._run_trials(experiment)
         if figures is not None:
-            self._draw(experiment, figures, svg)
+            _draw(report, figures, svg)
 
     def run_queue(self, experiments: list[Experiment], hours: float) -> None:
         """Run trials until the time is up, and print what is left."""
@@ -74,7 +74,8 @@ class Reproduction:
         run_queue(experiments, scale, store, hours=hours, command=self.command, progress=self.lines, data=self.data)
         print_table(remaining(list_jobs(experiments, scale, store)))
 
-    def _run_trials(self, experiment: Experiment) -> None:
+    def _run_trials(self, experiment: Experiment) -> Report:
+        """Run the trials that have no result, and print what all results show."""
         from rich.console import Console
 
         from unrolled.lab.papers.framework.findings import current_findings
@@ -97,15 +98,15 @@ class Reproduction:
             _print_verdict(experiment, found, report)
         if findings := current_findings(store.folder, experiment, scale, found):
             Console().print(_LINK.sub(r"\1", findings), markup=False, highlight=False)
+        return report
 
-    def _draw(self, experiment: Experiment, folder: Path, svg: bool) -> None:
-        from unrolled.lab.papers.framework.figure_style import save
-        from unrolled.lab.papers.framework.runner import collect
 
-        results = collect(experiment, self.scale, self.store)
-        for name, draw in experiment.report(results, self.scale).figures.items():
-            for path in save(draw, folder, name, svg=svg):
-                typer.echo(f"figure: {path}")
+def _draw(report: Report, folder: Path, svg: bool) -> None:
+    from unrolled.lab.papers.framework.figure_style import save
+
+    for name, draw in report.figures.items():
+        for path in save(draw, folder, name, svg=svg):
+            typer.echo(f"figure: {path}")
 
 
 def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
