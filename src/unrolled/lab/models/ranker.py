@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from unrolled.errors import ShapeError
 from unrolled.lab.models.classifier import PooledEncoder
+from unrolled.lab.models.evaluation_mode import evaluation_mode
 
 __all__ = ["FixedQuestionScorer", "Ranker", "make_comparison"]
 
@@ -124,11 +125,8 @@ class FixedQuestionScorer(nn.Module):
         super().__init__()
         self.ranker = ranker
         self.counts = counts
-        was_training = ranker.training
-        ranker.eval()
-        with torch.no_grad():
+        with evaluation_mode(ranker), torch.no_grad():
             self.question = ranker.read(question)
-        ranker.train(was_training)
 
     def forward(self, sentence: Tensor) -> Tensor:
         """Score a sentence, word indices of shape (1, time); the result has shape (1, 1)."""

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.cells.batch_layout import read_batch
 from unrolled.errors import ShapeError, UsageError
+from unrolled.lab.models.evaluation_mode import evaluation_mode
 
 __all__ = [
     "check_batch_first",
@@ -135,9 +136,6 @@ def reads_ahead(encoder: nn.Module, input_size: int) -> bool:
     like = next(encoder.parameters(), torch.empty(0))  # mm has no parameters
     here = like.new_ones(2, 2, input_size)
     here[1, 1] = -1.0
-    was_training = encoder.training
-    encoder.eval()
-    with torch.no_grad():
+    with evaluation_mode(encoder), torch.no_grad():
         first, other = run_encoder(encoder, here)[:, 0]
-    encoder.train(was_training)
     return not torch.allclose(first, other, rtol=1e-4, atol=1e-6)

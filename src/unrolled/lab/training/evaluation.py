@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.lab.data.batches.base import MAX_TOKENS, Batch, bounded_plan
+from unrolled.lab.models.evaluation_mode import evaluation_mode
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.text_tasks import TextTask
 
@@ -41,7 +41,7 @@ def evaluate(
                 raise EvaluationStopped
             yield batch
 
-    with _evaluation_mode(model):
+    with evaluation_mode(model):
         found = task.compute_metrics(model, batches())
     return {each.name: float(found[each.name]) for each in task.metrics}
 
@@ -63,7 +63,7 @@ def evaluate_texts(
 @torch.no_grad()
 def details(task: Task[Any, Any], model: nn.Module, split: Split[Batch], device: torch.device) -> tuple[str, ...]:
     """Return lines of text about a model beyond its metrics; most tasks have none."""
-    with _evaluation_mode(model):
+    with evaluation_mode(model):
         return task.details(model, _batches(task, split, device))
 
 
@@ -72,14 +72,3 @@ def _batches(
 ) -> Iterator[Batch]:
     for which in bounded_plan(split, task.evaluation_rows(split), max_tokens):
         yield split.select(which).to(device)
-
-
-@contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and restore its mode at the end."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

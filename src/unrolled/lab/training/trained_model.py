@@ -17,6 +17,7 @@ from unrolled.errors import ShapeError, UnknownNameError, UsageError
 from unrolled.lab.data.batches.base import MAX_TOKENS, EncodedTexts, bounded_plan
 from unrolled.lab.data.text_lists import check_list, check_strings, name_places, shown_kind
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
+from unrolled.lab.models.evaluation_mode import evaluation_mode
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.text_tasks import TextTask
 from unrolled.report.formatting import counted
@@ -200,12 +201,8 @@ class TrainedModel:
         task = self.text_task()
         encoded = EncodedTexts.encode(words, [0] * len(words), task.vocabulary)
         found = np.empty((len(words), len(task.outputs)))
-        training = self.model.training
-        self.model.eval()
-        try:
+        with evaluation_mode(self.model):
             for which in bounded_plan(encoded, task.evaluation_batch, MAX_TOKENS):
                 batch = encoded.select(which)
                 found[which.numpy()] = self.model(batch.tokens, batch.lengths).double().numpy()
-        finally:
-            self.model.train(training)
         return found

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from unrolled.errors import DataError, DivergedError
 from unrolled.lab.data.batches.base import bounded_plan
+from unrolled.lab.models.evaluation_mode import evaluation_mode
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
 from unrolled.lab.training.checkpoints import Checkpoints, all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
@@ -229,10 +230,8 @@ class Trainer:
     def _best_weights(self) -> dict[str, Tensor]:
         """Copy the weights in evaluation mode, in which a normalised weight does not change."""
         self._refuse_non_finite()
-        self.model.eval()
-        tensors = plain_tensors(self.model)
-        self.model.train()
-        return tensors
+        with evaluation_mode(self.model):
+            return plain_tensors(self.model)
 
     def _save(self) -> None:
         """Write a checkpoint; all processes call this together."""
