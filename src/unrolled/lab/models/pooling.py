@@ -12,14 +12,21 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ShapeError
+from unrolled.lab.models.padding_mask import padding_mask
 
 __all__ = ["POOLINGS", "AttentionPooling", "EndStates", "LastState", "MaxPooling", "MeanPooling"]
 
 
 def _is_padding(states: Tensor, lengths: Tensor) -> Tensor:
     """Return the mask of padded positions, shape (batch, time, 1)."""
-    positions = torch.arange(states.shape[1], device=states.device)
-    return (positions >= lengths.to(states.device)[:, None]).unsqueeze(-1)
+    return padding_mask(states, lengths).unsqueeze(-1)
+
+
+def _last(states: Tensor, lengths: Tensor | None) -> Tensor:
+    """Select the state of the last token of each sequence, shape (batch, features)."""
+    if lengths is None:
+        return states[:, -1]
+    return states[torch.arange(len(states)), lengths.to(states.device) - 1]
 
 
 class LastState(nn.Module):
@@ -40,11 +47,7 @@ class LastState(nn.Module):
                 f"states have {states.shape[-1]} features; expected a multiple of the {self.directions} directions"
             )
         forward, *backward = states.chunk(self.directions, dim=-1)
-        if lengths is None:
-            last = forward[:, -1]
-        else:
-            last = forward[torch.arange(len(forward)), lengths.to(states.device) - 1]
-        return torch.cat([last, *(states[:, 0] for states in backward)], dim=-1)
+        return torch.cat([_last(forward, lengths), *(states[:, 0] for states in backward)], dim=-1)
 
 
 class EndStates(nn.Module):
@@ -56,11 +59,7 @@ class EndStates(nn.Module):
 
     def forward(self, states: Tensor, lengths: Tensor | None) -> Tensor:
         """Join the two states."""
-        if lengths is None:
-            last = states[:, -1]
-        else:
-            last = states[torch.arange(len(states)), lengths.to(states.device) - 1]
-        return torch.cat([states[:, 0], last], dim=-1)
+        return torch.cat([states[:, 0], _last(states, lengths)], dim=-1)
 
 
 class MeanPooling(nn.Module):

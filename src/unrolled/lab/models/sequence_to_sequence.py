@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import ShapeError, UsageError
+from unrolled.lab.models.padding_mask import padding_mask
 from unrolled.lab.models.run_encoder import check_batch_first, check_tokens, checked_lengths, run_packed
 
 __all__ = ["DecodingState", "LuongAttention", "RecurrentNetwork", "SequenceToSequence"]
@@ -58,8 +59,7 @@ class LuongAttention(nn.Module):
         """
         scores = states @ self.score(memory).transpose(1, 2)
         if lengths is not None:
-            padding = torch.arange(memory.shape[1], device=memory.device) >= lengths.to(memory.device)[:, None]
-            scores = scores.masked_fill(padding[:, None], -torch.inf)
+            scores = scores.masked_fill(padding_mask(memory, lengths)[:, None], -torch.inf)
         return torch.tanh(self.combine(torch.cat((scores.softmax(dim=-1) @ memory, states), dim=-1)))
 
 

@@ -122,41 +122,38 @@ class CloseBrackets(Task[Brackets, "BracketBatch"]):
 
     def loss(self, model: nn.Module, batch: BracketBatch, state: HiddenState) -> Loss:
         """Compute the cross-entropy of the targets."""
+        return self._cost(model(batch.brackets, batch.lengths), batch, state)
+
+    def _cost(self, logits: Tensor, batch: BracketBatch, state: HiddenState) -> Loss:
         from torch.nn import functional as F
 
         from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX
 
-        logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
+        targets = self._targets(batch)
         asked = targets != IGNORE_INDEX
         return Loss(F.cross_entropy(logits[asked], targets[asked], reduction="sum"), int(asked.sum()), state)
 
     def _targets(self, batch: BracketBatch) -> Tensor:
         """What is right after each bracket, IGNORE_INDEX where it is not asked for, shape (batch, time)."""
-        import torch
-
         from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX
+        from unrolled.lab.models.padding_mask import padding_mask
 
         if self.architecture.predict == "closing":
             return batch.closing
-        places = torch.arange(batch.brackets.shape[1], device=batch.brackets.device)
-        end = places == batch.lengths[:, None] - 1
-        following = batch.brackets.roll(-1, dims=1).masked_fill(end, 2 * self.kinds)
-        return following.masked_fill(places >= batch.lengths[:, None], IGNORE_INDEX)
+        following = batch.brackets.roll(-1, dims=1).scatter(1, batch.lengths[:, None] - 1, 2 * self.kinds)
+        return following.masked_fill(padding_mask(batch.brackets, batch.lengths), IGNORE_INDEX)
 
     def compute_metrics(self, model: nn.Module, batches: Iterable[BracketBatch]) -> dict[str, float]:
         import torch
-        from torch.nn import functional as F
 
-        from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX
         from unrolled.lab.metrics.worst_case import accuracy_by_distance
 
         loss, predictions = 0.0, 0
         asked: list[tuple[Tensor, Tensor, Tensor]] = []
         for batch in batches:
-            logits, targets = model(batch.brackets, batch.lengths), self._targets(batch)
-            wanted = targets != IGNORE_INDEX
-            loss += F.cross_entropy(logits[wanted], targets[wanted], reduction="sum").item()
-            predictions += int(wanted.sum())
+            logits = model(batch.brackets, batch.lengths)
+            cost = self._cost(logits, batch, ())
+            loss, predictions = loss + cost.total.item(), predictions + cost.count
             asked.append(self._closing(logits, batch))
         logits, closing, distances = (torch.cat(each) for each in zip(*asked, strict=True))
         shares = accuracy_by_distance(logits, closing, distances).values()

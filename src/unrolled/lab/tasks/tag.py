@@ -180,6 +180,8 @@ class Tag(Task[Tagging, "TaggedBatch"]):
         """
         import torch
 
+        from unrolled.lab.models.padding_mask import padding_mask
+
         for place, tokens in enumerate(sentences):
             if isinstance(tokens, str):
                 raise UsageError(f"sentences[{place}] is the string {tokens[:40]!r}; expected a list of its tokens")
@@ -188,10 +190,9 @@ class Tag(Task[Tagging, "TaggedBatch"]):
         if not sentences:
             return []
         inputs = self._inputs(sentences)
-        lengths = inputs[1]
+        words, lengths, _ = inputs
         with torch.no_grad():
-            inside = torch.arange(int(lengths.max())) < lengths[:, None]
-            found = cast("TagOutput", model.output).decode(model(*inputs), inside)
+            found = cast("TagOutput", model.output).decode(model(*inputs), ~padding_mask(words, lengths))
         return [tuple(self.tags[tag] for tag in row) for row in found]
 
     def _inputs(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
@@ -207,6 +208,6 @@ class Tag(Task[Tagging, "TaggedBatch"]):
 
 def _inside(batch: TaggedBatch) -> Tensor:
     """Mask of the tokens, shape (batch, time)."""
-    import torch
+    from unrolled.lab.models.padding_mask import padding_mask
 
-    return torch.arange(batch.tokens.shape[1], device=batch.tokens.device) < batch.lengths[:, None]
+    return ~padding_mask(batch.tokens, batch.lengths)
