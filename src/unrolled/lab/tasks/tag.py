@@ -150,7 +150,7 @@ class Tag(Task[Tagging, "TaggedBatch"]):
 
     def prepare(self, model: nn.Module, text: str, at: int | None = None) -> PreparedText:
         """Prepare a sentence; the outputs are the emissions of one token."""
-        from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+        from unrolled.lab.models.output_at_position import OutputAtPosition, checked_position
 
         tokens = tokenise(text)
         position = checked_position(tokens, at)

@@ -250,7 +250,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
         """
         import torch
 
-        from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+        from unrolled.lab.models.output_at_position import OutputAtPosition, checked_position
 
         first, *others = text.split(_BETWEEN)
         sentence, given = self.tokenise(first), [part.split() for part in others]

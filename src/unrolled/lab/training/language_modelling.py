@@ -162,7 +162,7 @@ class LanguageTask(Task[Language, "WindowBatch"]):
         """
         import torch
 
-        from unrolled.lab.models.tagger import OutputAtPosition, checked_position
+        from unrolled.lab.models.output_at_position import OutputAtPosition, checked_position
 
         tokens = self.tokenise(text)
         tokens = tokens[: checked_position(tokens, at) + 1]

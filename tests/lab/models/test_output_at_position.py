@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.lab.models.tagger import OutputAtPosition
+from unrolled.lab.models.output_at_position import OutputAtPosition
 
 
 class Tagger(nn.Module):
