@@ -116,7 +116,7 @@ def open_run(path: Path, at: int | None) -> Callable[[str], Any]:
     """Load a run folder for ``unrolled explain``; return what prepares a sentence for it."""
     require_extra("lab", "a run folder")
     check_run(path)
-    opener: Callable[[str], Any] = importlib.import_module("unrolled.lab.cli.open_run").open_run_folder(path, at)
+    opener: Callable[[str], Any] = importlib.import_module("unrolled.lab.cli.runs").open_run(path, at)
     return opener
 
 

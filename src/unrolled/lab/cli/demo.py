@@ -93,10 +93,10 @@ def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Co
 
 def _open_sentence(run: Run, out: Path, console: Console) -> dict[str, Path]:
     """Explain one sentence in the terminal, on a page and, where matplotlib is installed, in a figure."""
-    from unrolled.lab.cli.open_run import open_run
+    from unrolled.lab.cli.runs import prepare_sentence
     from unrolled.report.figure import save_figure
 
-    chosen = open_run(run, SENTENCE).choose_target("positive", against="negative")
+    chosen = prepare_sentence(run, SENTENCE).choose_target("positive", against="negative")
     explanation = chosen.explain("secant")
     colour = console.is_terminal and not console.no_color
     typer.echo(explanation.render(width=console.width, colour=colour), nl=False)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from unrolled.atomic_write import atomic_write
 from unrolled.errors import UsageError
 from unrolled.lab.cli.labelled_predictions import LabelledPredictions
-from unrolled.lab.cli.open_run import has_recurrent_network, open_run
 from unrolled.lab.cli.prediction_file import Prediction
+from unrolled.lab.cli.runs import has_recurrent_network, prepare_sentence
 
 if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
@@ -46,7 +46,8 @@ def _explain(run: Run, predictions: LabelledPredictions, place: int) -> Explanat
     row = predictions.rows[place]
     words = row.text.split()
     whole = len(words) <= _LONGEST or run.task.name == "relate"
-    chosen = open_run(run, row.text if whole else " ".join(words[:_LONGEST])).choose_target(row.predicted, row.label)
+    text = row.text if whole else " ".join(words[:_LONGEST])
+    chosen = prepare_sentence(run, text).choose_target(row.predicted, row.label)
     explanation = chosen.explain("secant")
     outputs = explanation.outputs or chosen.outputs
     notes = () if whole else (_cut_note(row, len(words)),)

@@ -14,13 +14,13 @@ import typer
 from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.errors import UnknownNameError, UsageError
-from unrolled.lab.cli import open_run
 from unrolled.lab.cli.error_page import write_error_page
 from unrolled.lab.cli.labelled_predictions import is_text_classification, predict_classes, predict_ratings
 from unrolled.lab.cli.options import MultiValueCommand, RunDataFolder, offer, print_notes, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
 from unrolled.lab.cli.printed_metrics import format_metrics
+from unrolled.lab.cli.runs import load_with_warning
 from unrolled.lab.training.run_names import files_of_run
 from unrolled.named_sources import check_run, check_source, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
@@ -94,7 +94,7 @@ def evaluate(
         check_not_read(path, [*(data or ()), *files_of_run(run)])
     from unrolled.lab.training.data_check import file_warnings
 
-    loaded = open_run.load(run)
+    loaded = load_with_warning(run)
     if predictions is not None or html is not None:
         loaded.text_task()
         for path in (predictions, html):

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from unrolled.cli.texts_of_users import check_encoded, write_text
-from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.runs import load_for_task
 from unrolled.named_sources import check_run
 from unrolled.report.formatting import harmless
 
@@ -49,7 +49,7 @@ def generate(
     from unrolled.lab.models.language_model import LanguageModel
     from unrolled.lab.training.language_modelling import LanguageTask
 
-    loaded, task = open_run.load_for(run, LanguageTask, "lm or chars, which generate text")  # type: ignore[type-abstract]  # an instance is asked for
+    loaded, task = load_for_task(run, LanguageTask, "lm or chars, which generate text")  # type: ignore[type-abstract]  # an instance is asked for
     vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
         typer.echo(f"not in the vocabulary, read as <unk>: {harmless(' '.join(unknown))}", err=True)

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.lab.cli.open_run import has_recurrent_network
+from unrolled.lab.cli.runs import has_recurrent_network
 from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ import typer
 from unrolled.cli.output_file import check_new, check_not_read, is_standard_output
 from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import DataError
-from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import print_notes, run_argument
 from unrolled.lab.cli.prediction_file import (
     Prediction,
@@ -24,6 +23,7 @@ from unrolled.lab.cli.prediction_file import (
     write_predictions,
     write_rows,
 )
+from unrolled.lab.cli.runs import load_with_warning
 from unrolled.lab.data.reading import line_list
 from unrolled.lab.training.run_names import files_of_run
 from unrolled.named_sources import check_run, check_source
@@ -88,7 +88,7 @@ def predict(
 
     from unrolled.lab.training.data_check import trained_columns
 
-    loaded = open_run.load(run)
+    loaded = load_with_warning(run)
     loaded.text_task()
     trained, _ = trained_columns(loaded.folder)
     reading = Reading(text_column=text_column, header=not no_header, trained_text=trained)

@@ -10,8 +10,8 @@ import typer
 
 from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import UsageError
-from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.runs import load_for_task
 from unrolled.named_sources import check_run
 from unrolled.report.formatting import harmless, visible
 
@@ -44,7 +44,7 @@ def score(
     from unrolled.lab.models.surprisal import surprisals
     from unrolled.lab.training.language_modelling import LanguageTask
 
-    loaded, task = open_run.load_for(run, LanguageTask, "lm or chars, which score text")  # type: ignore[type-abstract]  # an instance is asked for
+    loaded, task = load_for_task(run, LanguageTask, "lm or chars, which score text")  # type: ignore[type-abstract]  # an instance is asked for
     model, vocabulary = cast("LanguageModel", loaded.model), task.vocabulary
     split = [task.tokenise(text) for text in texts]
     if not all(split):

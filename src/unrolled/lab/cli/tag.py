@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from unrolled.cli.texts_of_users import write_text
-from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.runs import load_for_task
 from unrolled.lab.cli.sentences import given_sentences
 from unrolled.named_sources import check_run
 from unrolled.report.formatting import counted, harmless
@@ -47,7 +47,7 @@ def tag(
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD
     from unrolled.lab.tasks.tag import Tag
 
-    loaded, task = open_run.load_for(run, Tag, "the task tag")
+    loaded, task = load_for_task(run, Tag, "the task tag")
     split = split_at_spaces if tokens else tokenise
     seen, unread, strange = 0, 0, dict[str, None]()
     for some in sentences:

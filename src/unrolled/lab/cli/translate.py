@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.cli.texts_of_users import write_text
-from unrolled.lab.cli import open_run
 from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.runs import load_for_task
 from unrolled.lab.cli.sentences import Numbered, given_sentences
 from unrolled.named_sources import check_run
 from unrolled.report.formatting import harmless
@@ -40,7 +40,7 @@ def translate(
     sentences = given_sentences(words)
     from unrolled.lab.tasks.translate import Translate
 
-    loaded, task = open_run.load_for(run, Translate, "the task translate")
+    loaded, task = load_for_task(run, Translate, "the task translate")
     for some in sentences:
         for said in _translated(loaded, task, some, beam):
             write_text(f"{said}\n")

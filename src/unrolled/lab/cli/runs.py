@@ -1,4 +1,4 @@
-"""Open a run folder and a sentence for ``unrolled explain``."""
+"""Runs that a command uses: loaded, checked for their task, and given a sentence to explain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from unrolled.lab.training.run_folder import Run
 
-__all__ = ["has_recurrent_network", "load", "load_for", "open_run", "open_run_folder"]
+__all__ = ["has_recurrent_network", "load_for_task", "load_with_warning", "open_run", "prepare_sentence"]
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def has_recurrent_network(model: nn.Module) -> bool:
     return any(isinstance(part, Network) for part in model.modules())
 
 
-def load(folder: Path) -> Run:
+def load_with_warning(folder: Path) -> Run:
     """Load a run to use it; warn if its training has not ended."""
     from unrolled.lab.training.run_folder import load_run
 
@@ -41,20 +41,20 @@ def load(folder: Path) -> Run:
     return run
 
 
-def load_for(folder: Path, kind: type[T], wanted: str) -> tuple[Run, T]:
+def load_for_task(folder: Path, kind: type[T], wanted: str) -> tuple[Run, T]:
     """Load a run of one kind of task; UsageError, which says what runs are wanted, for a run of another one."""
-    run = load(folder)
+    run = load_with_warning(folder)
     if not isinstance(run.task, kind):
         raise UsageError(f"{folder} was trained for {run.task.name}; give a run of {wanted}")
     return run, run.task
 
 
-def open_run_folder(folder: Path, at: int | None = None) -> Callable[[str], PreparedInput]:
-    """Load a run folder; return what opens it for a sentence, see :func:`open_run`."""
-    return partial(open_run, load(folder), at=at)
+def open_run(folder: Path, at: int | None = None) -> Callable[[str], PreparedInput]:
+    """Load a run folder; return what prepares a sentence for it."""
+    return partial(prepare_sentence, load_with_warning(folder), at=at)
 
 
-def open_run(run: Run, sentence: str, at: int | None = None) -> PreparedInput:
+def prepare_sentence(run: Run, sentence: str, at: int | None = None) -> PreparedInput:
     """Prepare a trained model and a sentence to be explained."""
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 
