@@ -27,6 +27,7 @@ __all__ = [
     "MultiValueCommand",
     "RunDataFolder",
     "check_files",
+    "is_first_process",
     "offer",
     "options",
     "print_notes",
@@ -68,9 +69,14 @@ def check_files(names: Sequence[str]) -> None:
             raise FileError(f"{name}: cannot be read: No such file or directory")
 
 
+def is_first_process() -> bool:
+    """Tell whether this is the first of the processes that torchrun started, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def print_notes(notes: Iterable[str]) -> None:
     """Print what was chosen or left out while files were read, to stderr; under torchrun, in the first process."""
-    if os.environ.get("RANK", "0") == "0":
+    if is_first_process():
         for note in notes:
             typer.echo(harmless(note), err=True)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from unrolled.lab.cli.options import RunDataFolder, print_notes, run_argument
+from unrolled.lab.cli.options import RunDataFolder, is_first_process, print_notes, run_argument
 from unrolled.lab.cli.printed_metrics import print_run
 from unrolled.named_sources import check_run
 from unrolled.report.formatting import visible
@@ -44,7 +43,7 @@ def resume(
     read = partial(stopped.data.reload_corpus, stopped.task.kind, data_dir, stopped.settings.seed)
     corpus, files = read_with_checksums(read, stopped.data, data_dir)
     print_notes(corpus.notes)
-    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
+    first = is_first_process()
     with TrainingProgress(Console(stderr=True, quiet=not first), loss=stopped.task.loss_name) as progress:
         finished = resume_training(
             run,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from unrolled.lab.cli.interrupted_training import naming_the_way_on
 from unrolled.lab.cli.options import (
     MultiValueCommand,
     check_files,
+    is_first_process,
     offer,
     options,
     print_notes,
@@ -253,7 +253,7 @@ def _train_and_print(
     corpus, files = read_with_checksums(read, choices.data, data_dir)
     print_notes([*corpus.notes, *note_of_ratings(corpus, choices.data), *note_of_forms(corpus)])
     learned = task.from_corpus(corpus, choices.architecture)
-    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
+    first = is_first_process()
     sizes = describe_splits(corpus, learned.metrics[0].name)
     with TrainingProgress(Console(stderr=True, quiet=not first), sizes, learned.loss_name) as progress:
         run = train(learned, corpus, settings, folder, data=choices.data, files=files, force=force, callback=progress)
