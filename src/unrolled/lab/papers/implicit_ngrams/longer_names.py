@@ -27,7 +27,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.implicit_ngrams.names_of_code import EntitiesOfCode
-from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
+from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED_NAMES
 
 __all__ = ["LongerNames"]
 
@@ -63,9 +63,8 @@ class LongerNames(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""
         pairs = dict.fromkeys((each.settings["network"], each.settings["changed"]) for each in self.trials(scale))
-        names = {network: numbers[2:] for network, numbers in PUBLISHED.items()}  # relations stand first
         rows = [
             (network, change, *cells, average(where(results, network=network), "best_epoch", digits=0))
-            for network, change, *cells in score_rows(results, pairs, "f1", names)
+            for network, change, *cells in score_rows(results, pairs, "f1", PUBLISHED_NAMES)
         ]
         return Report([Table("F1 of entities, %", ("network", "changed", *SPLITS, "best epoch"), rows)])

@@ -41,7 +41,7 @@ from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.names_of_code import STEPS_OF_CODE
-from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED, RelationsAndNames
+from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED_NAMES, RelationsAndNames
 from unrolled.lab.tasks.tag import Tag
 
 __all__ = ["NamesChanges"]
@@ -104,10 +104,9 @@ class NamesChanges(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""
         pairs = product(_NETWORKS, _CHANGES)
-        names = {network: numbers[2:] for network, numbers in PUBLISHED.items()}  # relations stand first
         rows = [
             (network, change, *cells, average(where(results, network=network, changed=change), "epochs", digits=0))
-            for network, change, *cells in score_rows(results, pairs, "f1", names)
+            for network, change, *cells in score_rows(results, pairs, "f1", PUBLISHED_NAMES)
         ]
         return Report([Table("F1 of entities, %", ("network", "changed", *SPLITS, "epochs"), rows)])
 

@@ -32,14 +32,13 @@ from unrolled.lab.papers.framework.experiment import (
     Scale,
     Trial,
     TrialSetup,
-    training_cell,
-    where,
+    dev_test_rows,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import entities
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
-from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
+from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED_NAMES
 
 __all__ = ["STEPS_OF_CODE", "EntitiesOfCode"]
 
@@ -47,7 +46,6 @@ _MODELS = (
     "MVMA-G", "GRU", "MVM-G", "VA-W", "Elman", "LSTM", "MVMA-L", "MVM-L", "VA-EW", "MVMA-E", "MVMA-ME", "MVM-E",
 )  # fmt: skip
 
-_SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"made_up": True, "hidden": 4, "embedding": 8, "epochs": 1},
     "cpu": {"hidden": 100, "embedding": 300, "epochs": 5},
@@ -95,13 +93,5 @@ class EntitiesOfCode(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""
-        rows: list[Sequence[str | Number]] = []
-        for model in PUBLISHED:
-            if chosen := where(results, model=model):
-                published = [each / 100 if each else None for each in PUBLISHED[model][2:]]
-                cells = (
-                    training_cell(chosen, f"{split}_f1", theirs, percent=True)
-                    for split, theirs in zip(_SPLITS, published, strict=True)
-                )
-                rows.append((model, *cells))
-        return Report([Table("F1 of entities, %", ("model", *_SPLITS), rows)])
+        rows = dev_test_rows(results, PUBLISHED_NAMES, [{}], "f1", percent=True)
+        return Report([Table("F1 of entities, %", ("model", "dev", "test"), rows)])

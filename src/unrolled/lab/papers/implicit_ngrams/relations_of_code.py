@@ -30,11 +30,10 @@ from unrolled.lab.papers.framework.experiment import (
     Scale,
     Trial,
     TrialSetup,
-    training_cell,
-    where,
+    dev_test_rows,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import relations
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
@@ -93,15 +92,8 @@ class RelationsOfCode(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 over all classes with the published one; beside it that of table 4."""
-        rows: list[Sequence[str | Number]] = []
-        for model in PUBLISHED:
-            if chosen := where(results, model=model):
-                published = [each / 100 if each else None for each in PUBLISHED[model][:2]]
-                cells = [
-                    training_cell(chosen, f"{split}_all_f1", theirs, percent=True)
-                    for split, theirs in zip(_SPLITS, published, strict=True)
-                ]
-                nine = [training_cell(chosen, f"{split}_f1", None, percent=True) for split in _SPLITS]
-                rows.append((model, *cells, *nine))
+        every = dev_test_rows(results, PUBLISHED, [{}], "all_f1", percent=True)  # relations stand first
+        nine = dev_test_rows(results, dict.fromkeys(PUBLISHED, (None, None)), [{}], "f1", percent=True)
+        rows = [(*cells, *others[1:]) for cells, others in zip(every, nine, strict=True)]
         columns = (f"{classes}, {split}" for classes, split in product(("all classes", "nine relations"), _SPLITS))
         return Report([Table("Macro F1 on relations, %", ("model", *columns), rows)])

@@ -40,7 +40,7 @@ from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of, main_models_first
 
-__all__ = ["COLUMNS", "PUBLISHED", "RelationsAndNames"]
+__all__ = ["COLUMNS", "PUBLISHED", "PUBLISHED_NAMES", "RelationsAndNames"]
 
 COLUMNS = ("relations", "names")
 _FAILED = (None, None)  # "failed to converge"
@@ -60,6 +60,8 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
     "Elman": (27.8, 25.6, 67.1, 58.6),
 }
 """F1 in percent on dev and test of each task, in the order of ``COLUMNS``; None: it failed to converge."""
+PUBLISHED_NAMES = {model: numbers[2:] for model, numbers in PUBLISHED.items()}
+"""Those on named entities."""
 
 _SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, dict[str, int]]] = {
