@@ -159,6 +159,16 @@ class DataSettings(Settings):
             return re.sub(r"\W+", "-", name.removeprefix(HUB_PREFIX).rstrip("/").rpartition("/")[2]).strip("-") or "hf"
         return re.sub(r"\W+", "-", name).strip("-") if is_dataset(name) else without_compression(Path(name)).stem
 
+    @property
+    def _are_files(self) -> bool:
+        """Whether the data are the user's own files, and not a dataset."""
+        return not is_dataset(self.data[0]) and not is_hub_dataset(self.data[0])
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the files of all splits."""
+        return (*self.data, *self.dev, *self.test)
+
     def renamed(self, name: Callable[[str], str]) -> DataSettings:
         """Name every file, dataset and folder in another way."""
         return self.model_copy(update={key: tuple(map(name, getattr(self, key))) for key in _FILES})
@@ -178,7 +188,7 @@ class DataSettings(Settings):
         if is_hub_dataset(self.data[0]):
             folder = Path(self.data[0].removeprefix(HUB_PREFIX))
             return self.renamed(lambda _: f"{HUB_PREFIX}{folder.name}") if folder.is_absolute() else self
-        below = _below_common((*self.data, *self.dev, *self.test))
+        below = _below_common(self._names)
         return self.renamed(lambda name: str(below.get(name, Path(name).name)))
 
     def with_absolute_paths(self) -> DataSettings:
@@ -210,8 +220,7 @@ class DataSettings(Settings):
         if is_hub_dataset(self.data[0]):
             return hub_files(self.data[0])
         named = self.with_absolute_paths()
-        names, moved = ((*each.data, *each.dev, *each.test) for each in (named, named.moved_to(folder)))
-        return dict(zip(names, map(Path, moved), strict=True))
+        return dict(zip(named._names, map(Path, named.moved_to(folder)._names), strict=True))
 
     def moved_to(self, folder: Path | None) -> DataSettings:
         """Name the user's own files by where they lie now: those that are gone, by their places below a folder.
@@ -220,7 +229,7 @@ class DataSettings(Settings):
         of those whose name no other file has; then, beside a run that has moved, their places as seen from it.
         Checksums tell whether they are the same files.
         """
-        if is_dataset(self.data[0]) or is_hub_dataset(self.data[0]):
+        if not self._are_files:
             return self
         places = self._places(folder)
 
@@ -233,7 +242,7 @@ class DataSettings(Settings):
 
     def _places(self, folder: Path | None) -> Mapping[str, list[Path]]:
         """Name where each of the files may lie now, other than where it lay."""
-        names = (*self.data, *self.dev, *self.test)
+        names = self._names
         places = dict.fromkeys(names, ()) if folder is None else _places(names, folder)
         if self._run is None:
             return {name: list(found) for name, found in places.items()}
@@ -245,9 +254,8 @@ class DataSettings(Settings):
 
     def reload_corpus(self, kind: type[C], folder: Path | None = None, seed: int = 0) -> C:
         """Load the corpus of an earlier run; see :meth:`load_corpus`. Its own files may lie in ``folder`` by now."""
-        named, now = is_dataset(self.data[0]) or is_hub_dataset(self.data[0]), self.moved_to(folder)
-        files = () if named else (*now.data, *now.dev, *now.test)
-        for name in files:
+        now = self.moved_to(folder)
+        for name in now._names if self._are_files else ():
             if not Path(name).exists():
                 hint = "" if Path(name).is_absolute() else ", or change to the folder in which the run was started"
                 tried = self._places(folder)[name]
