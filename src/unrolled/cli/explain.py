@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from unrolled.atomic_write import atomic_write
 from unrolled.cli.completed_values import expansion_names, run_folders
 from unrolled.cli.explain_arguments import check_files, check_written, refuse_without_files, split_words
-from unrolled.cli.explain_file import FileOptions, NumberedText, announce_size, explain_texts
+from unrolled.cli.explain_file import FileOptions, NumberedText, explain_texts, write_ngrams
 from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_not_read
 from unrolled.cli.prepared_input import ONLY_OUTPUT, ChosenTarget, PreparedInput, WeightsOptions, open_weights
@@ -45,16 +46,13 @@ _MANY, _NAMED = 12, 5
 """Of more than _MANY outputs, only the _NAMED highest are listed."""
 
 
-def _file_option(help_text: str, *names: str) -> typer.models.OptionInfo:
-    return typer.Option(*names, help=help_text, rich_help_panel=_WHERE, show_default=False)
+def _option(panel: str, help_text: str, *names: str) -> typer.models.OptionInfo:
+    return typer.Option(*names, help=help_text, rich_help_panel=panel, show_default=False)
 
 
-def _many_option(help_text: str, *names: str) -> typer.models.OptionInfo:
-    return typer.Option(*names, help=help_text, rich_help_panel=_TEXTS, show_default=False)
-
-
-def _weights_option(help_text: str) -> typer.models.OptionInfo:
-    return typer.Option(help=help_text, rich_help_panel=_WEIGHTS, show_default=False)
+_file_option = partial(_option, _WHERE)
+_many_option = partial(_option, _TEXTS)
+_weights_option = partial(_option, _WEIGHTS)
 
 
 def _first_word(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -106,10 +104,7 @@ def explain(
     png: Annotated[Path | None, _file_option("The triangle of phrase scores: .png, .svg or .pdf.")] = None,
     json_file: Annotated[Path | None, _file_option("All n-grams and the ledger.", "--json")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=_WHERE)] = False,
-    files: Annotated[
-        list[Path] | None,
-        _many_option(_FILES, "--file"),
-    ] = None,
+    files: Annotated[list[Path] | None, _many_option(_FILES, "--file")] = None,
     text_column: Annotated[str | None, _many_option("Column of the texts: its name, or its number from 1.")] = None,
     no_header: Annotated[bool, _many_option("Read the first line as a text.", "--no-header")] = False,
     split: Annotated[str | None, _many_option("Split of hf:NAME or hf:FOLDER; by default test.")] = None,
@@ -122,10 +117,7 @@ def explain(
             show_default=str(_ON_A_PAGE),
         ),
     ] = None,
-    phrases: Annotated[
-        Path | None,
-        _many_option(_PHRASES, "--phrases"),
-    ] = None,
+    phrases: Annotated[Path | None, _many_option(_PHRASES, "--phrases")] = None,
     weights: Annotated[Path | None, _weights_option("The safetensors file.")] = None,
     vocab: Annotated[Path | None, _weights_option(_VOCABULARY)] = None,
     unk: Annotated[str | None, _weights_option("The word for unknown words.")] = None,
@@ -192,7 +184,6 @@ def _write(
 ) -> None:
     """Write files; if they are to be ``new``, one that another process has written since is an error."""
     from unrolled.report.figure import check_format, render_figure
-    from unrolled.report.json_records import to_json
     from unrolled.report.page import render_page
 
     if html is not None:
@@ -203,9 +194,7 @@ def _write(
         atomic_write(png, render_figure(explanation, check_format(png)), new=new)
         typer.echo(f"figure: {visible(str(png))}")
     if json_file is not None:
-        announce_size(json_file, [explanation])
-        atomic_write(json_file, to_json([explanation]).encode(), new=new)
-        typer.echo(f"all n-grams: {visible(str(json_file))}")
+        write_ngrams(json_file, [explanation], new)
 
 
 def _texts(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unrolled.explanation.explanation import Explanation
     from unrolled.report.corpus_phrases import CorpusPhrases
 
-__all__ = ["FileOptions", "NumberedText", "announce_size", "explain_texts"]
+__all__ = ["FileOptions", "NumberedText", "explain_texts", "write_ngrams"]
 
 _SHOWN = 60
 _PHRASE = 30
@@ -116,14 +116,19 @@ def _write(
         atomic_write(options.html, page.encode(), new=options.new)
         typer.echo(f"page: {visible(str(options.html))}{more}")
     if options.json_file is not None:
-        from unrolled.report.json_records import to_json
-
-        announce_size(options.json_file, kept)
-        atomic_write(options.json_file, to_json(kept).encode(), new=options.new)
-        typer.echo(f"all n-grams: {visible(str(options.json_file))}{more}")
+        write_ngrams(options.json_file, kept, options.new, more)
 
 
-def announce_size(path: Path, explanations: Sequence[Explanation]) -> None:
+def write_ngrams(path: Path, explanations: Sequence[Explanation], new: bool, more: str = "") -> None:
+    """Write all n-grams as JSON, and say so; ``more`` says of which texts they are."""
+    from unrolled.report.json_records import to_json
+
+    _announce_size(path, explanations)
+    atomic_write(path, to_json(explanations).encode(), new=new)
+    typer.echo(f"all n-grams: {visible(str(path))}{more}")
+
+
+def _announce_size(path: Path, explanations: Sequence[Explanation]) -> None:
     """Say before a large file of n-grams is made how large it will be."""
     count = sum(
         len(each.directions) * (2 * len(each) - each.longest + 1) * each.longest // 2  # by length: T, T - 1, …
