@@ -14,7 +14,7 @@ import pytest
 from unrolled.cli import explain_file
 from unrolled.expansions import EXPANSIONS, resolve
 from unrolled.lab.data.corpus import Classification, Example
-from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.settings import DataSettings, TrainingSettings

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from unrolled.lab.data.corpus import Classification, Example
-from unrolled.lab.models.factory import PooledSettings
+from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_folder import load_run

@@ -9,14 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from unrolled.lab.models.factory import (
-    PooledSettings,
-    make_embedding,
-    make_encoder,
-    make_pooling,
-    pooled_feature_count,
-)
+from unrolled.lab.models.factory import make_embedding, make_encoder, make_pooling, pooled_feature_count
 from unrolled.lab.models.run_encoder import checked_lengths, run_encoder
+from unrolled.lab.models.settings import PooledSettings
 
 __all__ = ["Scale", "SequenceModel"]
 

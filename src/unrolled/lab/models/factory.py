@@ -23,8 +23,6 @@ from unrolled.lab.models.quick_optimisers import without_compiler
 from unrolled.lab.models.settings import EncoderSettings, PooledSettings
 
 __all__ = [
-    "EncoderSettings",
-    "PooledSettings",
     "feature_count",
     "make_classifier",
     "make_embedding",
