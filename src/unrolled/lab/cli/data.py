@@ -1,8 +1,7 @@
-"""``unrolled data``: list, describe, check and fetch datasets."""
+"""``unrolled data``: list, describe, check and fetch datasets, and make tables of text files."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from unrolled.errors import DataError, UnrolledError, UsageError
 from unrolled.lab.cli.options import DataFolder
+from unrolled.lab.data.text_files import data_folder
 from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
@@ -64,18 +64,11 @@ def list_datasets(data_dir: DataFolder = None) -> None:
 
 def _note_missing_folder(data_dir: Path | None) -> None:
     """Say that there is no data folder, so that no dataset is available but those that are generated."""
-    folder = _folder(data_dir)
+    folder = data_folder(data_dir)
     if folder is None:
         typer.echo("no data folder; pass --data-dir, or set the variable UNROLLED_DATA", err=True)
     elif not folder.is_dir():
         typer.echo(f"no folder {visible(str(folder))}; correct --data-dir, or the variable UNROLLED_DATA", err=True)
-
-
-def _folder(data_dir: Path | None) -> Path | None:
-    from unrolled.lab.data.text_files import FOLDER_VARIABLE
-
-    named = os.environ.get(FOLDER_VARIABLE)
-    return data_dir or (Path(named) if named else None)
 
 
 def _available(name: str, data_dir: Path | None) -> str:
@@ -84,7 +77,7 @@ def _available(name: str, data_dir: Path | None) -> str:
     source = read_manifest().source(name)
     if not source.files:
         return "yes, generated"
-    folder = _folder(data_dir)
+    folder = data_folder(data_dir)
     return "yes" if folder is not None and is_complete(source, folder) else "no"
 
 
@@ -258,7 +251,7 @@ def fetch_dataset(
     from unrolled.lab.data.collection.fetch import fetch_dataset
     from unrolled.lab.data.collection.manifest import read_manifest
 
-    folder = _folder(data_dir)
+    folder = data_folder(data_dir)
     if folder is None:
         raise UsageError("no data folder; pass --data-dir, or set the variable UNROLLED_DATA, to say where to write")
     console, errors = Console(), Console(stderr=True)

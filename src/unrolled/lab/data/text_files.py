@@ -17,13 +17,13 @@ from unrolled.errors import DataError, FileError, UsageError
 __all__ = [
     "BROKEN_COMPRESSION",
     "DECOMPRESSORS",
-    "FOLDER_VARIABLE",
     "LONGEST_LINE",
     "STANDARD_INPUT",
     "MissingDataError",
     "check_escaped",
     "check_text",
     "checked_lines",
+    "data_folder",
     "find_file",
     "iter_lines",
     "iter_lines_escaped",
@@ -34,7 +34,7 @@ __all__ = [
     "without_escapes",
 ]
 
-FOLDER_VARIABLE = "UNROLLED_DATA"
+_FOLDER_VARIABLE = "UNROLLED_DATA"
 LONGEST_LINE = 4 * 2**20
 """The maximal number of bytes of a line: 300 times the longest film review. It limits the memory that reading needs."""
 DECOMPRESSORS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
@@ -66,6 +66,12 @@ class MissingDataError(FileError):
     """The data folder does not contain a file."""
 
 
+def data_folder(given: Path | None) -> Path | None:
+    """Return the data folder that was given, or else that of the environment; None where neither names one."""
+    named = os.environ.get(_FOLDER_VARIABLE)
+    return given or (Path(named) if named else None)
+
+
 def find_file(name: str, folder: Path | None = None) -> Path:
     """Return the first of ``name``, ``name.xz`` and ``name.gz`` that exists in the data folder.
 
@@ -77,20 +83,18 @@ def find_file(name: str, folder: Path | None = None) -> Path:
         UsageError: If no data folder is given.
         MissingDataError: If the folder contains none of the three files.
     """
-    if folder is None:
-        variable = os.environ.get(FOLDER_VARIABLE)
-        if not variable:
-            raise UsageError(
-                f"no data folder; pass --data-dir, or set the variable {FOLDER_VARIABLE}, "
-                f"to the folder that contains {name}; `unrolled data list` shows the datasets, and `unrolled data "
-                "describe NAME` where one comes from"
-            )
-        folder = Path(variable)
+    where = data_folder(folder)
+    if where is None:
+        raise UsageError(
+            f"no data folder; pass --data-dir, or set the variable {_FOLDER_VARIABLE}, "
+            f"to the folder that contains {name}; `unrolled data list` shows the datasets, and `unrolled data "
+            "describe NAME` where one comes from"
+        )
     for suffix in ("", *DECOMPRESSORS):
-        path = folder / (name + suffix)
+        path = where / (name + suffix)
         if path.is_file():
             return path
-    raise MissingDataError(f"no {name} in {folder}; expected {name}, {name}.xz or {name}.gz")
+    raise MissingDataError(f"no {name} in {where}; expected {name}, {name}.xz or {name}.gz")
 
 
 def without_compression(path: Path) -> Path:
