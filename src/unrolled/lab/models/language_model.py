@@ -8,10 +8,11 @@ from unrolled.composition.base import Encoder
 from unrolled.errors import UsageError
 from unrolled.lab.models.run_encoder import check_batch_first, check_tokens, reads_ahead, run_encoder
 from unrolled.lab.models.softmax import SoftmaxLayer
+from unrolled.lab.models.state_parts import StateParts, from_parts, to_parts
 
 __all__ = ["LanguageModel", "RecurrentState"]
 
-RecurrentState = tuple[Tensor, ...]
+RecurrentState = StateParts
 """The state of a recurrent network between two windows: (h_n,) or (h_n, c_n); () before the first window."""
 
 
@@ -76,10 +77,8 @@ class LanguageModel(nn.Module):
         vectors = self.dropout(self.embedding(tokens))
         if not self.has_state:
             return self.dropout(self.encoder(vectors)[0]), ()
-        hx = state[0] if len(state) == 1 else state or None
-        outputs, final = self.encoder(vectors, hx)
-        parts = final if isinstance(final, tuple) else (final,)
-        return self.dropout(outputs), tuple(part.detach() for part in parts)
+        outputs, final = self.encoder(vectors, from_parts(state))
+        return self.dropout(outputs), tuple(part.detach() for part in to_parts(final))
 
     def next(self, tokens: Tensor, state: RecurrentState = ()) -> tuple[Tensor, RecurrentState]:
         """Read a window; return the scores of the token after it, shape (batch, vocabulary), and the state."""

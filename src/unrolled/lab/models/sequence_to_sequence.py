@@ -26,6 +26,7 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import ShapeError, UsageError
 from unrolled.lab.models.padding_mask import padding_mask
 from unrolled.lab.models.run_encoder import check_batch_first, check_tokens, checked_lengths, run_packed
+from unrolled.lab.models.state_parts import StateParts, from_parts, to_parts
 
 __all__ = ["DecodingState", "LuongAttention", "RecurrentNetwork", "SequenceToSequence"]
 
@@ -70,7 +71,7 @@ RecurrentNetwork = nn.RNNBase | Recurrent
 class DecodingState:
     """What a decoder continues from, for a batch of sources."""
 
-    state: tuple[Tensor, ...]
+    state: StateParts
     """The state of the decoder: (h,) or (h, rest), each of shape (layers, batch, …)."""
     last: Tensor
     """c = h_T, the encoder's last state in each direction, shape (batch, features)."""
@@ -109,7 +110,7 @@ class _DecoderBridge(nn.Module):
             sizes = [encoder.hidden_size, encoder.hidden_size if isinstance(encoder, nn.LSTM) else 0]
         self.maps = nn.ModuleList(nn.Linear(2 * size, size) for size in sizes if size)
 
-    def forward(self, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def forward(self, states: StateParts) -> StateParts:
         """Map (h_n,) or (h_n, c_n), each of shape (2 · layers, batch, size), to shape (layers, batch, size)."""
         joined = []
         for map_, part in zip(self.maps, states, strict=True):
@@ -199,12 +200,8 @@ class SequenceToSequence(nn.Module):
             zeros = vectors.new_zeros(*vectors.shape[:2], self.encoder.input_size - vectors.shape[2])
             vectors = torch.cat((vectors, zeros), dim=-1)
         lengths = checked_lengths(lengths, vectors.shape)
-        final: Any
-        if lengths is None:
-            memory, final = self.encoder(vectors)
-        else:
-            memory, final = run_packed(self.encoder, vectors, lengths)
-        state = final if isinstance(final, tuple) else (final,)
+        memory, final = self.encoder(vectors) if lengths is None else run_packed(self.encoder, vectors, lengths)
+        state = to_parts(final)
         directions = 2 if self.encoder.bidirectional else 1
         last = torch.cat(tuple(state[0][-directions:]), dim=-1)
         return DecodingState(state if self.bridge is None else self.bridge(state), last, memory, lengths)
@@ -214,7 +211,7 @@ class SequenceToSequence(nn.Module):
         logits, state = self._decode(previous[:, None], decoding)
         return logits[:, 0], replace(decoding, state=state)
 
-    def _decode(self, previous: Tensor, decoding: DecodingState) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _decode(self, previous: Tensor, decoding: DecodingState) -> tuple[Tensor, StateParts]:
         """Compute the logits after each of the previous words, and the decoder's final state."""
         rows, positions = previous.shape
         network = self.encoder if self.decoder is None else self.decoder
@@ -223,7 +220,7 @@ class SequenceToSequence(nn.Module):
         else:
             vectors = self.dropout(self.target(previous))
             inputs = torch.cat((vectors, decoding.last[:, None].expand(-1, positions, -1)), dim=-1)
-        state = decoding.state if len(decoding.state) > 1 else decoding.state[0]
+        state = from_parts(decoding.state)
         if self.decoder is None:
             # Not network(...): hooks on the encoder are meant for the states of the source, not for the decoding steps
             # of the same network.
@@ -233,7 +230,7 @@ class SequenceToSequence(nn.Module):
             outputs, final = network(inputs, state)
         if self.attention is not None:
             outputs = self.attention(outputs, decoding.memory, decoding.lengths)
-        return self.head(self.dropout(outputs)), final if isinstance(final, tuple) else (final,)
+        return self.head(self.dropout(outputs)), to_parts(final)
 
 
 def _check_networks(encoder: RecurrentNetwork, decoder: RecurrentNetwork | None) -> None:
