@@ -27,6 +27,7 @@ from unrolled.lab.training.run_names import (
     METRICS,
     TASK,
     WEIGHTS,
+    partial_name,
     replaced_name,
     was_replaced,
 )
@@ -62,7 +63,7 @@ def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callab
         force: Whether to replace an earlier run.
         fill: Writes the first checkpoint into the folder that it is given.
     """
-    partial, replaced = folder.with_name(f".{folder.name}.partial"), replaced_name(folder)
+    partial, replaced = partial_name(folder), replaced_name(folder)
     try:
         lock = RunLock.acquire_new(partial)
         try:
@@ -111,8 +112,7 @@ def put_back_replaced(folder: Path) -> None:
     folder = folder.resolve()
     if folder.exists() or not was_replaced(folder):
         return
-    replaced = replaced_name(folder)
-    partial = folder.with_name(f".{folder.name}.partial")
+    partial, replaced = partial_name(folder), replaced_name(folder)
     try:
         lock = RunLock.acquire_new(partial)
         try:

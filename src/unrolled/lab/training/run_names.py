@@ -1,4 +1,4 @@
-"""Names in and around a run folder: its files, and where an earlier run is for the moment in which it is replaced."""
+"""Names in and around a run folder: its files, where it is written first, and where an earlier run is meanwhile."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = [
     "WEIGHTS",
     "files_of_run",
     "is_finished",
+    "partial_name",
     "replaced_name",
     "was_replaced",
 ]
@@ -47,6 +48,11 @@ def files_of_run(folder: Path) -> Iterator[Path]:
 def is_finished(folder: Path) -> bool:
     """Tell whether the training of a run has ended: whether its metrics are written."""
     return (folder / METRICS).is_file()
+
+
+def partial_name(folder: Path) -> Path:
+    """Return where a run folder is written until its first checkpoint is complete."""
+    return folder.with_name(f".{folder.name}.partial")
 
 
 def replaced_name(folder: Path) -> Path:
