@@ -214,10 +214,21 @@ def test_numbers_behind_a_held_factor_are_noted_beside_others_of_their_argument(
     model, series = Whole(combine), SERIES[:1].clone() + 0.05
     found = unrolled.account(model, series, target=0, expansion=expansion)
     (note,) = (note for note in found.notes if HELD in note)
-    assert note.startswith(f"{count} of the 10 numbers of argument 0 enter {HELD}")
+    assert note.startswith(f"{count} of the 10 numbers other than zero in argument 0 enter {HELD}")
     none = found.features["0"] == 0
     changes = torch.autograd.functional.jacobian(lambda x: model(x)[:, 0].sum(), series) != 0
     assert int((none & changes).sum()) == count
+
+
+def test_zeros_are_neither_counted_nor_among_those_that_others_are_counted_of():
+    """A held factor and a function that is zero at zero give a zero the same part: none."""
+    series = SERIES[:1].clone() + 0.05
+    series[0, 2, 1], series[0, 3, 0] = 0, 0
+    (note,) = notes(Whole(decayed), series)
+    assert note.startswith(f"3 of the 8 numbers other than zero in argument 0 enter {HELD}")
+    series[0, 1, 1], series[0, 4, 1] = 0, 0
+    (note,) = notes(Whole(decayed), series)
+    assert note.startswith("1 of the 6 numbers other than zero in argument 0 enters only ")
 
 
 WHOLE = {

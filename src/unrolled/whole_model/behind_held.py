@@ -34,7 +34,7 @@ class BehindHeld:
 
     arguments: tuple[str, ...] = ()
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Of arguments whose other numbers are read: how many of their numbers are not, and how many they have."""
+    """Of arguments whose other numbers are read: how many numbers are not, and how many they have, without zeros."""
 
 
 def opened_arguments(rows: Sequence[Row], sources: Sources) -> frozenset[str]:
@@ -54,7 +54,7 @@ def read_arguments(rows: Sequence[Row], gradients: Sequence[Tensor | None], sour
 def unread_numbers(rows: Sequence[Row], gradients: Sequence[Tensor | None], sources: Sources) -> dict[str, Tensor]:
     """Tell which numbers of an argument the output does not read, where it reads others of it.
 
-    Zeros are left out: they contribute nothing, and most of them are padding.
+    Zeros are left out: they contribute nothing, read or not, and most of them are padding.
     """
     found = {}
     for row, gradient in zip(rows, gradients, strict=True):
@@ -123,13 +123,16 @@ def behind_held(
 def _numbers_read(
     rows: Sequence[Row], gradients: Sequence[Tensor | None], unread: Mapping[str, Tensor]
 ) -> dict[str, tuple[int, int]]:
-    """Count the numbers of each argument that an account does not read, but whose gradients are more than rounding."""
+    """Count what an account does not read of each argument and what has gradients of more than rounding, and all.
+
+    Zeros are not counted, see :func:`unread_numbers`.
+    """
     found = {}
     for row, gradient in zip(rows, gradients, strict=True):
         if row.kind == "feature" and row.name in unread and gradient is not None:
             least = torch.finfo(gradient.dtype).eps * gradient.abs().max()
             if count := int((unread[row.name] & (gradient.abs() > least)).sum()):
-                found[row.name] = count, gradient.numel()
+                found[row.name] = count, int(row.leaf.count_nonzero())
     return found
 
 

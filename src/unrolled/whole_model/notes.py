@@ -50,7 +50,8 @@ def notes_of(
     if behind.arguments:
         notes.append(_behind_held(_arguments(behind.arguments), one=len(behind.arguments) == 1))
     for name, (count, size) in behind.numbers.items():
-        notes.append(_behind_held(f"{count:,} of the {size:,} numbers of argument {name}", one=count == 1))
+        what = f"{count:,} of the {size:,} numbers other than zero in argument {name}"
+        notes.append(_behind_held(what, one=count == 1))
     held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
     large = above_movement(held, result.movement)
     if results := [name for name in large if name != MASKS]:
