@@ -231,6 +231,17 @@ def test_zeros_are_neither_counted_nor_among_those_that_others_are_counted_of():
     assert note.startswith("1 of the 6 numbers other than zero in argument 0 enters only ")
 
 
+def test_numbers_of_several_arguments_have_one_note():
+    class OfLists(Whole):
+        def forward(self, series):
+            return super().forward(torch.nn.utils.rnn.pad_sequence(series, batch_first=True))
+
+    model = OfLists(lambda series, read: series[:, 0, :1] * torch.exp(read))
+    first, other = SERIES + 1.05
+    (note,) = notes(model, [first, other[:4]])
+    assert note.startswith(f"16 of the 18 numbers other than zero in arguments 0.0, 0.1 enter {HELD}")
+
+
 WHOLE = {
     "a product of two contents": lambda series, read: series[:, -1, :1] * (1 + read),
     "a way past the factor": lambda series, read: series.sum((1, 2))[:, None] * torch.exp(read),

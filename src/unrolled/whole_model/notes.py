@@ -49,8 +49,9 @@ def notes_of(
         )
     if behind.arguments:
         notes.append(_behind_held(_arguments(behind.arguments), one=len(behind.arguments) == 1))
-    for name, (count, size) in behind.numbers.items():
-        what = f"{count:,} of the {size:,} numbers other than zero in argument {name}"
+    if behind.numbers:
+        count, size = map(sum, zip(*behind.numbers.values(), strict=True))
+        what = f"{count:,} of the {size:,} numbers other than zero in {_arguments(list(behind.numbers))}"
         notes.append(_behind_held(what, one=count == 1))
     held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
     large = above_movement(held, result.movement)
