@@ -15,8 +15,8 @@ from unrolled.cli import interruption
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 # A real process that sends itself a signal when this line of Python runs for the n-th time: at that very moment. One
-# that does not says at which moments it opened its log for the first time, wrote its metrics, and ended. What is loaded
-# before is not traced, which takes as long again.
+# that does not says at which moments it opened its log for the first time, wrote its metrics, and ended. What LOADED
+# names is imported before, without a trace: tracing it takes as long again.
 PROGRAM = """
 import os, sys
 import unrolled.__main__
