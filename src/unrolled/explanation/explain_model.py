@@ -13,6 +13,7 @@ from unrolled.decomposition.opening.network_cells import Network
 from unrolled.explanation.calls.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
+from unrolled.explanation.features_behind_held import features_behind_held, lacks_numbers
 from unrolled.explanation.first_states import first_states_read
 from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks, notes_of_steps_around
@@ -66,13 +67,15 @@ def _explain_by_class(
         past = PastNetworks(python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed)
         numbers_read, read_at_zero = cache(past.numbers_read), cache(past.read_at_zero)
         begin = cache(partial(first_states_read, python.model, networks, asked.args, asked.kwargs, seed))
+        behind = cache(partial(features_behind_held, python.model, networks, asked, seed, run, len(found)))
         around = notes_of_steps_around(networks)
 
         def noted(each: Explanation) -> Explanation:
             before = kind_note(each.target, python.model)
             of = _classes(each)
             bias = (*constants_note(each, partial(numbers_read, of)), *ray_notes(each, partial(read_at_zero, of)))
-            after = (*bias, *initial_notes(each, begin))
+            held = behind().notes() if lacks_numbers(each, asked, len(found)) else ()
+            after = (*bias, *initial_notes(each, begin), *held)
             return replace(each, notes=(*python.notes, *around, *before, *each.notes, *after))
 
         return Explanations(tuple(map(noted, found)))

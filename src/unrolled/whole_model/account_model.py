@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unrolled.decomposition.arguments import place_of_infinite_number
 from unrolled.decomposition.opening.parity import FINER, PARITY
 from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
+from unrolled.explanation.behind_held import behind_held
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
 from unrolled.explanation.model_arguments import named_arguments
@@ -24,7 +25,6 @@ from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.model_runs.preserve_model import preserved
 from unrolled.whole_model.account_request import AccountRequest
-from unrolled.whole_model.behind_held import behind_held
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.held_run import HeldRun, HeldRuns
 from unrolled.whole_model.notes import notes_of

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from unrolled.explanation.behind_held import INPUTS, arguments_at, opened_arguments, read_arguments, unread_numbers
 from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.tensor_facts.rows import Row
-from unrolled.whole_model.behind_held import INPUTS, arguments_at, opened_arguments, read_arguments, unread_numbers
 
 __all__ = ["Contributions", "collect"]
 

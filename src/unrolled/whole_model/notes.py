@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 import torch
 
+from unrolled.explanation.behind_held import BehindHeld, arguments_named
 from unrolled.explanation.notes import NOTED, above_movement
 from unrolled.held_forward.tensor_facts.rows import CONSTANTS, MASKS
 from unrolled.whole_model.accounted_output import AccountedOutput
-from unrolled.whole_model.behind_held import BehindHeld
 
 __all__ = ["notes_of"]
 
@@ -44,15 +44,10 @@ def notes_of(
         )
     if turning:
         notes.append(
-            f"the zeros and ones of {_arguments(turning)} turn ids of tokens into other ids: what that changes is "
+            f"the zeros and ones of {arguments_named(turning)} turn ids of tokens into other ids: what that changes is "
             "credited to these tokens; change them and run the model to see the effect"
         )
-    if behind.arguments:
-        notes.append(_behind_held(_arguments(behind.arguments), one=len(behind.arguments) == 1))
-    if behind.numbers:
-        count, size = map(sum, zip(*behind.numbers.values(), strict=True))
-        what = f"{count:,} of the {size:,} numbers other than zero in {_arguments(list(behind.numbers))}"
-        notes.append(_behind_held(what, one=count == 1))
+    notes += behind.notes()
     held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
     large = above_movement(held, result.movement)
     if results := [name for name in large if name != MASKS]:
@@ -63,18 +58,6 @@ def notes_of(
             "if these are features, pass them as floating-point numbers, and each has its contribution"
         )
     return tuple(notes)
-
-
-def _behind_held(what: str, one: bool) -> str:
-    """Say that something has no part of an output that depends on it."""
-    return (
-        f"{what} {'enters' if one else 'enter'} only through factors that are held, so the output is credited to what "
-        f"these factors multiply; change {'it' if one else 'them'} and run the model to see the effect"
-    )
-
-
-def _arguments(names: Sequence[str]) -> str:
-    return f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _remainder_notes(result: AccountedOutput) -> tuple[str, ...]:

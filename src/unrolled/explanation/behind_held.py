@@ -1,4 +1,4 @@
-"""Arguments, and single numbers, that reach an output only through held results: no row of an account is theirs."""
+"""Arguments, and single numbers, that reach an output only through held results: they have no part of it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ __all__ = [
     "INPUTS",
     "BehindHeld",
     "arguments_at",
+    "arguments_named",
     "behind_held",
     "opened_arguments",
     "read_arguments",
     "unread_numbers",
+    "weighed_gradients",
 ]
 
 INPUTS = ("token", "category", "feature")
@@ -35,6 +37,29 @@ class BehindHeld:
     arguments: tuple[str, ...] = ()
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Of arguments whose other numbers are read: how many numbers are not, and how many they have, without zeros."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Say that these have no part of an output that depends on them."""
+        notes = []
+        if self.arguments:
+            notes.append(_note(arguments_named(self.arguments), one=len(self.arguments) == 1))
+        if self.numbers:
+            count, size = map(sum, zip(*self.numbers.values(), strict=True))
+            what = f"{count:,} of the {size:,} numbers other than zero in {arguments_named(list(self.numbers))}"
+            notes.append(_note(what, one=count == 1))
+        return tuple(notes)
+
+
+def _note(what: str, one: bool) -> str:
+    return (
+        f"{what} {'enters' if one else 'enter'} only through factors that are held, so the output is credited to what "
+        f"these factors multiply; change {'it' if one else 'them'} and run the model to see the effect"
+    )
+
+
+def arguments_named(names: Sequence[str]) -> str:
+    """Name arguments in a sentence."""
+    return f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def opened_arguments(rows: Sequence[Row], sources: Sources) -> frozenset[str]:
@@ -107,10 +132,8 @@ def behind_held(
     try:
         with torch.enable_grad(), mode:
             output = select(model(*given, **named))
-        weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device)  # the sum of a softmax is a constant
-        total = (output.reshape(-1) * weights.to(output.dtype)).sum()
         rows = mode.rows.rows
-        gradients: Sequence[Any] = torch.autograd.grad(total, [row.leaf for row in rows], allow_unused=True)
+        gradients = weighed_gradients(output, rows)
     except Exception:  # a model may fail in any way where its operations are differentiated
         return BehindHeld()
     read = read_arguments(rows, gradients, sources)
@@ -118,6 +141,13 @@ def behind_held(
         tuple(name for name in sources.entries if name in read and name in suspects),
         _numbers_read(rows, gradients, unread),
     )
+
+
+def weighed_gradients(output: Tensor, rows: Sequence[Row]) -> Sequence[Tensor | None]:
+    """Differentiate an output by rows; the weights of its numbers differ, since the sum of a softmax is a constant."""
+    weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device)
+    total = (output.reshape(-1) * weights.to(output.dtype)).sum()
+    return torch.autograd.grad(total, [row.leaf for row in rows], allow_unused=True)
 
 
 def _numbers_read(
