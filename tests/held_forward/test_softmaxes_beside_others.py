@@ -89,3 +89,33 @@ def test_all_members_of_an_ensemble_are_followed_and_attention_inside_them_is_no
         assert len(whole.sequences) == 3
         assert all(bool((each.token_scores != 0).all()) for each in whole.sequences)
         torch.testing.assert_close(2 * whole.token_scores, double.token_scores, rtol=0, atol=1e-9)
+
+
+class Around(nn.Module):
+    """A network and a layer, with functions before and behind them."""
+
+    def __init__(self, before, behind):
+        super().__init__()
+        self.rnn, self.head, self.before, self.behind = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 2), before, behind
+        self.double()
+
+    def forward(self, x):
+        return self.behind(self.head(self.rnn(self.before(x))[0][:, -1]))
+
+
+FUNCTIONS = {"log": torch.log, "exp": torch.exp, "softmax": lambda x: x.softmax(-1)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_logit_of_what_a_function_makes_of_the_inputs_is_not_called_its_result(name):
+    x = torch.linspace(0.5, 2.0, 12).view(1, 4, 3).double()
+    before = unrolled.account(Around(FUNCTIONS[name], nn.Identity()), x, target=0).notes
+    assert f"contributions pass through results of {name}, " in " ".join(before)
+    assert "not a logit" not in " ".join(before)
+
+
+@pytest.mark.parametrize("name", ["exp", "softmax"])
+def test_the_result_of_a_function_at_the_end_is_called_that(name):
+    x = torch.linspace(0.5, 2.0, 12).view(1, 4, 3).double()
+    behind = unrolled.account(Around(nn.Identity(), FUNCTIONS[name]), x, target=0).notes
+    assert f"the target is a result of {name}, not a logit" in " ".join(behind)

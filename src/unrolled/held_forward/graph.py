@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.weighed_values import WeighedValues
 
-__all__ = ["check_linear", "without_rule"]
+__all__ = ["check_linear", "has_matrix_product", "without_rule"]
 
 
 class WithoutRule(torch.autograd.Function):
@@ -45,6 +46,8 @@ _PRODUCTS = frozenset(
     "ScaledDotProductFlashAttentionForCpu ScaledDotProductEfficientAttention ScaledDotProductFlashAttention".split()
 )
 """Nodes that are linear only while one of their factors carries value."""
+_OF_MATRICES = frozenset("Mm Bmm Mv Dot Addmm Baddbmm Addbmm Addr Addmv Convolution Linear Bilinear Trilinear".split())
+"""Nodes that multiply by matrices, as layers do."""
 _SUMMANDS = {"Addcmul": 1, "Addmm": 1, "Baddbmm": 1, "Addbmm": 1, "Addr": 1, "Addmv": 1}
 """How many summands stand before the factors of a product."""
 _DIVISORS = {"Div": 1, "Addcdiv": 2, "LinalgSolveEx": 0, "LinalgSolveTriangular": 0}
@@ -66,12 +69,7 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
     Raises:
         UnsupportedOperationError: If it does, or if it is made of an operation without a rule; the message names it.
     """
-    seen, waiting = set(), [output.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
+    for node in _nodes(output):
         name = type(node).__name__
         custom = issubclass(type(node), BackwardCFunction)
         if getattr(node, "_forward_cls", None) is WithoutRule:
@@ -83,7 +81,7 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
                 f"keeps its apply, let it call {function}.apply itself, or compute it with torch operations while it "
                 "is explained, or explain a part of the model"
             )
-        bare = re.sub(r"Backward\d*$", "", name)
+        bare = _bare(name)
         place = _DIVISORS.get(bare, len(node.next_functions))  # a number has no edge
         divides = any(edge is not None for edge, _ in node.next_functions[place : place + 1])
         if bare in _NON_LINEAR or divides:
@@ -92,4 +90,35 @@ def check_linear(output: Tensor, ours: tuple[type, ...] = ()) -> None:
             factors = node.next_functions[_SUMMANDS.get(bare, 0) :]
             if sum(edge is not None for edge, _ in factors) > 1:
                 raise UnsupportedOperationError(f"{name} in the held forward multiplies two operands that carry value")
-        waiting.extend(edge for edge, _ in node.next_functions)
+
+
+def has_matrix_product(output: Tensor, behind: Collection[Any]) -> bool:
+    """Tell whether layers, as matrix products and recurrent networks are, lie between some nodes and an output."""
+    read_by: dict[Any, list[Any]] = {}
+    for node in _nodes(output, behind):
+        for edge, _ in node.next_functions:
+            read_by.setdefault(edge, []).append(node)
+    seen, waiting = set(behind), list(behind)
+    while waiting:
+        for node in read_by.get(waiting.pop(), ()):
+            if issubclass(type(node), BackwardCFunction) or _bare(type(node).__name__) in _OF_MATRICES:
+                return True
+            if node not in seen:
+                seen.add(node)
+                waiting.append(node)
+    return False
+
+
+def _nodes(output: Tensor, first: Collection[Any] = ()) -> Iterator[Any]:
+    """Go through the graph of an output, as far as to some nodes."""
+    seen, waiting = set(first), [output.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            waiting.extend(edge for edge, _ in node.next_functions)
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"Backward\d*$", "", name)

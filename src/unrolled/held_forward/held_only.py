@@ -6,7 +6,10 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+from torch import Tensor
+
 from unrolled.errors import UnrolledError, UnsupportedOperationError
+from unrolled.held_forward.graph import has_matrix_product
 from unrolled.held_forward.mode import FOLLOWED, HeldForward
 
 __all__ = ["HeldOnlyError", "follow_if_held_only", "held_last"]
@@ -18,6 +21,10 @@ class RunOfMode(Protocol):
     @property
     def mode(self) -> HeldForward:
         """The mode of the run."""
+
+    @property
+    def output(self) -> Tensor:
+        """Its output, with its graph."""
 
 
 class WhatWasRead(Protocol):
@@ -90,7 +97,10 @@ def follow_if_held_only(
         found = read(followed)
     held_names = followed.mode.held_names
     names = ", ".join(dict.fromkeys(name for k, name in enumerate(held_names) if k in follows and name in FOLLOWED))
-    note = f"the target is a result of {names}, not a logit: its slopes are averaged along a straight line"
+    if has_matrix_product(followed.output, followed.mode.followed):
+        note = f"contributions pass through results of {names}, whose slopes are averaged along a straight line"
+    else:
+        note = f"the target is a result of {names}, not a logit: its slopes are averaged along a straight line"
     return found, follows, (note,)
 
 

@@ -125,6 +125,8 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
         """The operations whose results were held so far."""
         self.follows: Container[int] = ()
         """The numbers of those of them that are followed."""
+        self.followed: list[Any] = []
+        """The nodes of the graph that gave the results of these."""
         self.taken: TakenPlaces | None = None
         """Where Python got numbers; None where those that carry value are refused, as nobody asks."""
         self.coarsest = torch.float64
@@ -241,7 +243,9 @@ class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVar
         number, name = len(self.held_names), call.name
         self.held_names.append(name)
         if number in self.follows and name in FOLLOWED:
-            return FOLLOWED[name](call)
+            result = FOLLOWED[name](call)
+            self.followed += (each.grad_fn for each in operands((result,)))
+            return result
         result = call.held()
         self.rows.mark(result, "held", name, number)
         return result
