@@ -117,8 +117,27 @@ def test_numbers_that_have_no_effect_or_are_read_another_way_are_not_noted(way):
     assert not notes(Reads(NOT_BEHIND[way]), SERIES)
 
 
-def test_an_expansion_that_leaves_out_what_is_not_held_is_not_noted():
-    assert not notes(Reads(decayed), SERIES, expansion="zero")
+class Relu(nn.Module):
+    """A network of which the expansion zero leaves out the first step, and all steps if both numbers are the same."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.RNN(2, 2, nonlinearity="relu", bias=False, batch_first=True).double()
+        with torch.no_grad():
+            self.rnn.weight_ih_l0.copy_(torch.tensor([[-1.0, 0.0], [1.0, -1.0]]))
+            self.rnn.weight_hh_l0.copy_(torch.tensor([[3.0, 0.0], [0.0, 0.0]]))
+
+    def forward(self, series):
+        return self.rnn(series)[0][:, -1].sum(-1, keepdim=True)
+
+
+def test_what_an_expansion_leaves_out_is_not_called_held():
+    series = torch.tensor([[[-1.0, 0.5], [1.0, 0.5]]]).double()
+    left_out = unrolled.explain(Relu(), series, target=0, expansion="zero")
+    assert not left_out.features.scores[0].any()
+    assert left_out.features.scores[1].all()
+    assert not [note for note in left_out.notes if HELD in note]
+    assert notes(Reads(decayed), SERIES, expansion="zero")
 
 
 def runs_of(forward, *args):

@@ -290,8 +290,22 @@ def test_numbers_that_an_expansion_leaves_out_are_not_called_held():
         def forward(self, series):
             return self.rnn(series)[0][:, -1].sum(-1, keepdim=True)
 
+    class First(Relu):
+        """Reads the unit that has no slope at a state of zero, so that nothing is left of the argument."""
+
+        def forward(self, series):
+            return self.rnn(series)[0][:, -1, :1]
+
     series = torch.tensor([[[-1.0], [1.0]]]).double()
-    left_out = unrolled.account(Relu(), series, target=0, expansion="zero")
-    assert float(left_out.features["0"][0, 0]) == 0
-    assert not [note for note in left_out.notes if HELD in note]
+    for model, left_out in ((Relu(), 1), (First(), 2)):
+        found = unrolled.account(model, series, target=0, expansion="zero")
+        assert int((found.features["0"] == 0).sum()) == left_out
+        assert not [note for note in found.notes if HELD in note]
     assert not notes(Relu(), series)
+
+
+@pytest.mark.parametrize("way", PARTS)
+def test_what_no_expansion_reads_is_noted_where_one_is_not_exact(way):
+    combine, count = PARTS[way]
+    (note,) = notes(Whole(combine), SERIES[:1].clone() + 0.05, expansion="zero")
+    assert note.startswith(f"{count} of the 10 numbers")

@@ -13,6 +13,7 @@ from unrolled.decomposition.held_networks.held_model import HeldModel
 from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
 from unrolled.decomposition.own_steps.step_calls import steps_as_operations
 from unrolled.expansions.base import Linearisation
+from unrolled.expansions.secant import Secant
 from unrolled.explanation.behind_held import (
     BehindHeld,
     behind_held,
@@ -72,17 +73,18 @@ def features_behind_held(
     Args:
         model: The model.
         networks: Its networks.
-        asked: What the user asks for; an expansion that is not exact may leave out what is not held.
+        asked: What the user asks for, with the arguments.
         seed: Every run starts all generators of random numbers from it.
         run: Runs the model as it is.
         examples: The number of examples.
     """
-    if not asked.expansion.exact:
-        return BehindHeld()
+    members = asked.expansion.members()
+    if not asked.expansion.exact:  # it may leave out what is not held
+        members = (*members, Secant())
     try:
         target = replace(asked.wanted, every=False).choose(run(), examples).targets[0]
         select = partial(select_target, target=target, batch=examples)
-        found = [_not_read(model, networks, asked, seed, select, member) for member in asked.expansion.members()]
+        found = [_not_read(model, networks, asked, seed, select, member) for member in members]
     except Exception:  # a model may fail in any way where its operations are held
         return BehindHeld()
     arguments = frozenset.intersection(*(names for names, _ in found))

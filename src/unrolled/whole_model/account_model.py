@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.arguments import place_of_infinite_number
 from unrolled.decomposition.opening.parity import FINER, PARITY
-from unrolled.errors import NonFiniteError, UnsupportedOperationError, UsageError
+from unrolled.errors import NonFiniteError, UnrolledError, UnsupportedOperationError, UsageError
+from unrolled.expansions.secant import Secant
 from unrolled.explanation.behind_held import behind_held
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
@@ -64,8 +65,8 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         if target.guessed and means.shared:
             raise no_classes(plain.output)
         exact = asked.expansion.exact or not means.recurrent
-        unread = means.unread_numbers if exact else {}  # another expansion may leave out what is not held
-        behind = behind_held(model, args, kwargs, target.select, means.unread, unread)
+        unread = means if exact or not (means.unread or means.unread_numbers) else _unread_by_all_terms(held, means)
+        behind = behind_held(model, args, kwargs, target.select, unread.unread, unread.unread_numbers)
     result = Account(
         target=target.name,
         target_of_example=target.names,
@@ -92,6 +93,15 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         *one_of_the_examples(plain.output, target.indices, result),
     )
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
+
+
+def _unread_by_all_terms(held: HeldRuns, means: Contributions) -> Contributions:
+    """Return what is not read by an exact expansion either: another one may leave out what is not held."""
+    try:
+        exact, _, _ = follow_if_held_only(partial(held.run, Secant()), _collected)
+    except UnrolledError:  # a cell that has no such expansion
+        return replace(means, unread=frozenset(), unread_numbers={})
+    return Contributions.mean([means, exact])
 
 
 def _not_finite(model: nn.Module, found: Account) -> NonFiniteError:
