@@ -10,7 +10,7 @@ from torch.distributions import Bernoulli, Categorical, Independent, Normal
 import unrolled
 from toy_models import B, D, E, Model, T, V
 from unrolled.cells import recurrent
-from unrolled.errors import UnrolledError, UsageError
+from unrolled.errors import StrictError, UnrolledError, UsageError
 
 TOKENS = torch.randint(0, V, (B, T), generator=torch.Generator().manual_seed(0))
 
@@ -156,6 +156,20 @@ def test_a_readout_that_does_not_depend_on_the_states_is_all_bias():
     for found in unrolled.explain_batch(Severed("constant"), TOKENS, target=1):
         assert found.ledger.ngrams == found.ledger.remainder == 0
         assert found.ledger.bias == found.ledger.logit != 0
+
+
+@pytest.mark.parametrize("readout", ["held", "ray"])
+def test_a_target_that_does_not_depend_on_the_states_is_noted_to_be_all_bias(readout):
+    note = (
+        "no gradient flows from the target to the states, and it is the same for states of zero: all of it is the bias"
+    )
+    for model, target in ((Severed("constant"), 1), (Model(nn.GRU), lambda out: torch.ones(len(out)))):
+        found = unrolled.explain(model, TOKENS[:1], target=target, readout=readout)
+        assert found.notes == (note,)
+        assert found.ledger.bias == found.ledger.logit != 0
+        with pytest.raises(StrictError, match=note):
+            unrolled.explain(model, TOKENS[:1], target=target, readout=readout, strict=True)
+    assert note not in unrolled.explain(Model(nn.GRU), TOKENS[:1], target=1, readout=readout).notes
 
 
 def test_a_model_made_in_inference_mode_is_refused():

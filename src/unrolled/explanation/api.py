@@ -97,8 +97,9 @@ def explain(
         ``figure()`` and ``save_html()`` draw it.
 
     Raises:
-        UsageError: If the batch holds several examples; if there is no recurrent network; if the target is out of range
-            or no gradient flows from it to the states.
+        UsageError: If the batch holds several examples; if there is no recurrent network; if the target is out of
+            range, or depends on the states though no gradient flows from it to them. A target that does not depend on
+            the states of one network, called once, is all bias, and a note says so; of several calls it is refused.
         UnknownNameError: If there is no such expansion or readout, or no recurrent network at the path ``rnn``.
         UnsupportedOperationError: If an operation has no rule and no ray is possible; the message names it.
         ShapeError: If the output, the target or the tokens do not fit.

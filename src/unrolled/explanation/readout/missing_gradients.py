@@ -14,7 +14,7 @@ from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.operations.python_values import TO_PYTHON
 
-__all__ = ["jumps", "refuse_severed"]
+__all__ = ["jumps", "reads_states"]
 
 JUMPING = frozenset(
     "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne argmax argmin argsort sort topk "
@@ -56,11 +56,11 @@ def jumps(run: Run, states: tuple[Tensor, ...]) -> UnsupportedOperationError:
     )
 
 
-def refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> None:
-    """Refuse a target that depends on the states although no gradient flows to them."""
+def reads_states(run: Run, states: tuple[Tensor, ...], rounding: float) -> bool:
+    """Tell whether a target depends on the states, and refuse one that does although no gradient flows to them."""
     value, leaves = run(states)
     if any(g is not None for g in gradients(value, leaves)):
-        return
+        return True
     without, _ = run(tuple(torch.zeros_like(s) for s in states))
     if bool(((value - without).abs() > rounding * torch.maximum(value.abs(), without.abs())).any()):
         seen = _operations(run, states)
@@ -75,3 +75,4 @@ def refuse_severed(run: Run, states: tuple[Tensor, ...], rounding: float) -> Non
             "the target depends on the network's states, but no gradient flows to them (torch.no_grad, "
             "torch.inference_mode or detach behind the network?); expected a readout that can be differentiated"
         )
+    return False

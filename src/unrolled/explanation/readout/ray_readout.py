@@ -27,15 +27,18 @@ from unrolled.explanation.readout.function_of_states import (
     function_of_states,
     gradients,
 )
-from unrolled.explanation.readout.missing_gradients import jumps, refuse_severed
+from unrolled.explanation.readout.missing_gradients import jumps, reads_states
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.operations.coarsest_type import coarsest_type
 from unrolled.linalg.adaptive_quadrature import Jump, partition
 
-__all__ = ["ray_readout"]
+__all__ = ["NOT_READ", "ray_readout"]
 
+NOT_READ = (
+    "no gradient flows from the target to the states, and it is the same for states of zero: all of it is the bias"
+)
 PIECES = 256
 """Largest number of pieces into which the line of an example is cut."""
 ROUNDING = 16
@@ -58,10 +61,9 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
     run = function_of_states(recorded, target)
     dtype = coarsest_type((logit.dtype, coarsest_on_the_way(run, states)))
     rounding = ROUNDING * torch.finfo(dtype).eps
-    refuse_severed(run, states, rounding)
+    notes: tuple[str, ...] = () if reads_states(run, states, rounding) else (NOT_READ,)
     unknown = torch.full((batch,), -1, dtype=torch.int64, device=states[0].device)
     line = _Line(run, states, complete_by_states(unknown, run, states, dtype), logit, rounding)
-    notes: tuple[str, ...] = ()
     bias = line.start()
     if not torch.isfinite(bias).all():
         raise NonFiniteError(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unrolled.errors import RandomOperationError, UnsupportedOperationError
 from unrolled.explanation.readout.held_readout import HeldReadouts
-from unrolled.explanation.readout.ray_readout import ray_readout
+from unrolled.explanation.readout.ray_readout import NOT_READ, ray_readout
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.targets.select_target import Target, select_target
@@ -71,5 +71,7 @@ class ReadTargets:
             found = ray_readout(self._recorded, target)
         except RuntimeError as error:  # of the model, as one that differentiates inside its forward
             raise why from error
+        if NOT_READ in found.notes:
+            return found
         note = f"the readout is a ray from states of zero, since a held run is not possible: {why}"
         return replace(found, notes=(*found.notes, note))
