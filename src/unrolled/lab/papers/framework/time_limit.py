@@ -14,7 +14,7 @@ from unrolled.errors import StoppedError
 __all__ = ["TimeIsUp", "time_limit"]
 
 
-class TimeIsUp(Exception):  # noqa: N818  # no error: whoever set the limit expects it
+class TimeIsUp(Exception):  # noqa: N818  # the caller set the limit, so this is no error
     """What ran was stopped at the end of its time."""
 
 
