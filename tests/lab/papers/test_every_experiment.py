@@ -155,8 +155,10 @@ def test_the_command_prints_the_tables_of_a_smoke_run_without_running_it_again(s
 def test_the_command_draws_the_figures_of_a_smoke_run(smoked, unrolled, tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra [figures]")
     experiment, results, store = smoked
+    before = [each.read_bytes() for each in sorted(store.folder.rglob("*.jsonl"))]
     folders = ("--results", store.folder, "--figures", tmp_path)
     assert unrolled("reproduce", experiment.name, "--scale", "smoke", *folders, "--svg").status == 0
+    assert [each.read_bytes() for each in sorted(store.folder.rglob("*.jsonl"))] == before
     for file in experiment.report(results, "smoke").figures:
         assert (tmp_path / f"{file}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (tmp_path / f"{file}.svg").read_text()
