@@ -1,8 +1,8 @@
 """How errors of an expansion accumulate along a sentence: by cell, expansion and weight decay.
 
-The papers measure the error of one step. Here it is the error of the whole sum of n-gram terms after t words. Every
-cell learns the sentiment of SST-2's 6,920 sentences, without their phrases: 64 units and 3 epochs at scale cpu, 128
-and at most 10 at scale day, 256 and 10 at scale paper. The errors are measured on test sentences.
+*Implicit n-grams* measures the error of one step. Here it is the error of the whole sum of n-gram terms after t words.
+Every cell learns the sentiment of SST-2's 6,920 sentences, without their phrases: 64 units and 3 epochs at scale cpu,
+128 and at most 10 at scale day, 256 and 10 at scale paper. The errors are measured on test sentences.
 
 Cells whose step is affine in the state, such as the Dyck-RNN and the memorising RNN, are left out: all their expansions
 are exact. ``taylor(1)`` is ``zero``. The third order is left out for networks with weight decay, because its nested

@@ -1,9 +1,10 @@
 """How often "not" reverses the score of an adjective, how far it shifts it, and how often "very" strengthens it.
 
-The papers show box plots of such scores. Here networks that learned SST-2's phrases are decomposed by every expansion.
-The score of "not bad" is taken in two ways: of the bigram's own term v_{1:2}, as the papers do, and of all terms that
-end at the phrase's end, v_{1:2} + v_{2:2}, which for an exact expansion is the network's own score. The 95% intervals
-come from resampling adjectives; they do not cover the variation between trainings.
+The papers show box plots and means of such scores, and no rates. Here networks that learned SST-2's phrases are
+decomposed by every expansion. The score of "not bad" is taken in two ways: of the bigram's own term v_{1:2}, as the
+papers do, and of all terms that end at the phrase's end, v_{1:2} + v_{2:2}, which for an exact expansion is the
+network's own score. The 95% intervals come from resampling adjectives; they do not cover the variation between
+trainings.
 
 The flip rate is the share of adjectives whose score changes its sign after "not"; the shift is how far the score moves
 towards the other sign; a score is strengthened if it keeps its sign and grows.
@@ -99,7 +100,7 @@ class NegationRates(Experiment):
 
     name = "ours/negation-rates"
     title = 'Negation and intensification as rates: how "not" and "very" change scores of adjectives'
-    source = "our own question: the papers have box plots without numbers"
+    source = "our own question: the papers have box plots and means of scores, and no rates"
     scales = tuple(SCALES)
     usual_hours = 0.1
 
