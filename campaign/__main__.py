@@ -1,7 +1,7 @@
 """The campaign: attack runs, files, threads and command lines, count what fell, and write the table of the docs.
 
     python campaign                        # everything that has not run yet, at most an hour
-    python campaign --share 0.1            # every tenth case, as CI does
+    python campaign --share 0.05           # every twentieth case, as CI does
     python campaign --part kills --case 17 # one case, whose faults are printed
     python campaign --write                # also write the table into docs/reliability.md
 

@@ -77,9 +77,11 @@ def grid(rows: int = 1, columns: int = 1, width: float = 4.2, height: float = 3.
     Returns:
         The figure and its panels, row by row.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)  # without one, each text that is measured makes another
     panels = figure.subplots(rows, columns, squeeze=False)
     for panel in panels.flat:
         panel.set_gid(_PANEL)
