@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor, special
 from torch._C._functorch import is_batchedtensor
 from torch.autograd.forward_ad import unpack_dual
-from torch.overrides import TorchFunctionMode
 
+from unrolled.linalg.constant_operands import ConstantOperands
 from unrolled.linalg.determinants import det, logdet, slogdet
 
 __all__ = ["WrittenOperations", "with_written_operations"]
@@ -33,7 +33,7 @@ class _SolveEx(NamedTuple):
     info: Tensor
 
 
-class WrittenOperations(TorchFunctionMode):
+class WrittenOperations(ConstantOperands):
     """Computes norms by sums, solutions of linear systems by inverses, determinants by products and sums."""
 
     def __torch_function__(
@@ -42,8 +42,9 @@ class WrittenOperations(TorchFunctionMode):
         """Run an operation."""
         options = dict(kwargs or {})
         if func not in _WRITTEN or "out" in options:  # torch itself refuses to differentiate what is written to out
-            return func(*args, **options)
-        return _WRITTEN[func](*args, *(options.pop(name) for name in _OPERANDS if name in options), **options)
+            return super().__torch_function__(func, types, args, options)
+        with ConstantOperands():
+            return _WRITTEN[func](*args, *(options.pop(name) for name in _OPERANDS if name in options), **options)
 
 
 def with_written_operations(

@@ -1,0 +1,110 @@
+"""Products and sums with a constant in forward mode, without the constant's derivative.
+
+Torch takes zeros for it and computes with them: the products of a linear layer twice over, and for a small operation
+most of its time. The results are the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._C._functorch import TransformType, is_functorch_wrapped_tensor, peek_interpreter_stack
+from torch.autograd.forward_ad import make_dual, unpack_dual
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["ConstantOperands"]
+
+_Derivative = Callable[[Callable[..., Tensor], tuple[Any, ...], int, Tensor, Tensor], Tensor]
+"""From an operation, its operands, which of them has a derivative, that derivative, and the result."""
+
+
+class ConstantOperands(TorchFunctionMode):
+    """Takes the derivative of a product or sum by its only operand that has one."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run an operation."""
+        if func in _BY_ONE_OPERAND and not kwargs:
+            return _run(func, args)
+        return func(*args, **(kwargs or {}))
+
+
+def _run(operation: Callable[..., Tensor], operands: tuple[Any, ...]) -> Tensor:
+    first, derivative = _BY_ONE_OPERAND[operation]
+    stack = peek_interpreter_stack()
+    if stack is None or stack.key() != TransformType.Jvp:
+        return operation(*operands)
+    moving = {
+        place: dual
+        for place, each in enumerate(operands)
+        # without a wrapper it is a constant, and that is cheaper to ask
+        if isinstance(each, Tensor) and is_functorch_wrapped_tensor(each)
+        if (dual := unpack_dual(each)).tangent is not None
+    }
+    if len(moving) != 1 or (first and 0 not in moving):
+        return operation(*operands)
+    ((place, (primal, tangent)),) = moving.items()
+    result = operation(*_with_operand(operands, place, primal))
+    return make_dual(result, derivative(operation, operands, place, tangent, result))
+
+
+def _with_operand(operands: tuple[Any, ...], place: int, operand: Tensor) -> tuple[Any, ...]:
+    return (*operands[:place], operand, *operands[place + 1 :])
+
+
+def _product(
+    operation: Callable[..., Tensor],
+    operands: tuple[Any, ...],
+    place: int,
+    tangent: Tensor,
+    result: Tensor,  # noqa: ARG001  # an argument of every derivative
+) -> Tensor:
+    return operation(*_with_operand(operands, place, tangent))
+
+
+def _linear(
+    operation: Callable[..., Tensor], operands: tuple[Any, ...], place: int, tangent: Tensor, result: Tensor
+) -> Tensor:
+    if place == 2:  # the bias
+        return _as(result, tangent)
+    return operation(*_with_operand(operands[:2], place, tangent))
+
+
+def _sum(
+    operation: Callable[..., Tensor],  # noqa: ARG001  # an argument of every derivative
+    operands: tuple[Any, ...],  # noqa: ARG001
+    place: int,  # noqa: ARG001
+    tangent: Tensor,
+    result: Tensor,
+) -> Tensor:
+    return _as(result, tangent)
+
+
+def _difference(
+    operation: Callable[..., Tensor],  # noqa: ARG001  # an argument of every derivative
+    operands: tuple[Any, ...],  # noqa: ARG001
+    place: int,
+    tangent: Tensor,
+    result: Tensor,
+) -> Tensor:
+    return _as(result, -tangent if place else tangent)
+
+
+def _as(result: Tensor, tangent: Tensor) -> Tensor:
+    return tangent.to(result.dtype).expand(result.shape)
+
+
+_BY_ONE_OPERAND: dict[Callable[..., Any], tuple[bool, _Derivative]] = {
+    **dict.fromkeys((torch.mul, Tensor.mul, torch.multiply, Tensor.multiply), (False, _product)),
+    **dict.fromkeys((torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm), (False, _product)),
+    **dict.fromkeys((torch.div, Tensor.div, torch.true_divide, Tensor.true_divide), (True, _product)),
+    **dict.fromkeys((torch.add, Tensor.add), (False, _sum)),
+    **dict.fromkeys((torch.sub, Tensor.sub), (False, _difference)),
+    F.linear: (False, _linear),
+}
+"""Operations by what computes their derivative, and whether only their first operand may have one."""
