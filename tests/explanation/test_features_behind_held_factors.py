@@ -117,6 +117,22 @@ def test_numbers_that_have_no_effect_or_are_read_another_way_are_not_noted(way):
     assert not notes(Reads(NOT_BEHIND[way]), SERIES)
 
 
+ENDS = {
+    "softmax": lambda logit: torch.cat([logit, -logit], dim=1).softmax(1),
+    "exp": torch.exp,
+    "an ensemble": lambda logit: torch.cat([logit, -logit], dim=1).softmax(1) + torch.cat([logit, logit**2], 1).exp(),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_model_whose_output_is_a_held_result_has_the_note_too(end):
+    for forward, count in BEHIND.values():
+        (note,) = notes(Reads(lambda m, s, forward=forward: ENDS[end](forward(m, s))), SERIES)
+        assert note.startswith(f"{count} of the 12 numbers other than zero in argument 0 ")
+    for forward in NOT_BEHIND.values():
+        assert not notes(Reads(lambda m, s, forward=forward: ENDS[end](forward(m, s))), SERIES)
+
+
 class Relu(nn.Module):
     """A network of which the expansion zero leaves out the first step, and all steps if both numbers are the same."""
 

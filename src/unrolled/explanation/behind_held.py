@@ -147,6 +147,8 @@ def weighed_gradients(output: Tensor, rows: Sequence[Row]) -> Sequence[Tensor | 
     """Differentiate an output by rows; the weights of its numbers differ, since the sum of a softmax is a constant."""
     weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device)
     total = (output.reshape(-1) * weights.to(output.dtype)).sum()
+    if not total.requires_grad:
+        return (None,) * len(rows)
     return torch.autograd.grad(total, [row.leaf for row in rows], allow_unused=True)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Container
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -27,6 +27,8 @@ from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.request import Request
 from unrolled.explanation.sources import Sources, is_mask
 from unrolled.explanation.targets.select_target import select_target
+from unrolled.held_forward.held_only import HeldOnlyError, follow_if_held_only
+from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.model_runs.nested_tensors import tensors_in
@@ -87,11 +89,32 @@ def features_behind_held(
         found = [_not_read(model, networks, asked, seed, select, member) for member in members]
     except Exception:  # a model may fail in any way where its operations are held
         return BehindHeld()
-    arguments = frozenset.intersection(*(names for names, _ in found))
-    known = [name for name in found[0][1] if all(name in numbers for _, numbers in found)]
-    unread = {name: torch.stack([numbers[name] for _, numbers in found]).all(dim=0) for name in known}
+    arguments = frozenset.intersection(*(each.arguments for each in found))
+    known = [name for name in found[0].numbers if all(name in each.numbers for each in found)]
+    unread = {name: torch.stack([each.numbers[name] for each in found]).all(dim=0) for name in known}
     with preserved(model, seed), without_autocast():
         return behind_held(model, asked.args, asked.kwargs, select, arguments, unread)
+
+
+@dataclass(frozen=True)
+class _HeldRun:
+    """One held run of the whole model."""
+
+    mode: HeldModel
+    sources: Sources
+    output: Tensor
+
+
+@dataclass(frozen=True)
+class _NotRead:
+    """What a held run does not read."""
+
+    arguments: frozenset[str]
+    """Those of which it reads no number."""
+    numbers: dict[str, Tensor]
+    """Which numbers of the others it does not read."""
+    held: frozenset[int]
+    """Numbers of the held results that the output reads by themselves."""
 
 
 def _not_read(
@@ -101,23 +124,34 @@ def _not_read(
     seed: int | None,
     select: Callable[[object], Tensor],
     member: Linearisation,
-) -> tuple[frozenset[str], dict[str, Tensor]]:
-    """Name the arguments of which a held run reads no number, and tell which numbers of the others it does not read."""
-    mode = HeldModel(Rows(model), member)
-    sources = Sources(mode, opens=True)
-    given, named = sources.open_call(asked.args, asked.kwargs)
-    with (
-        preserved(model, seed),
-        torch.enable_grad(),
-        without_autocast(),
-        networks_as_operations(model),
-        steps_as_operations(model, networks.steps),
-        mode,
-    ):
-        output = select(model(*given, **named))
-    rows = mode.rows.rows
-    gradients = weighed_gradients(output, rows)
+) -> _NotRead:
+    """Return what a held run does not read; where the output is held itself, what it is made of is followed."""
+
+    def run(follows: Container[int]) -> _HeldRun:
+        mode = HeldModel(Rows(model), member)
+        mode.follows = follows
+        sources = Sources(mode, opens=True)
+        given, named = sources.open_call(asked.args, asked.kwargs)
+        with (
+            preserved(model, seed),
+            torch.enable_grad(),
+            without_autocast(),
+            networks_as_operations(model),
+            steps_as_operations(model, networks.steps),
+            mode,
+        ):
+            return _HeldRun(mode, sources, select(model(*given, **named)))
+
+    return follow_if_held_only(run, _read)[0]
+
+
+def _read(run: _HeldRun) -> _NotRead:
+    """Return what a held run does not read."""
+    rows, sources = run.mode.rows.rows, run.sources
+    linear = LinearOutput(run.output, [row.leaf for row in rows], keeps=True)
+    gradients = weighed_gradients(run.output, rows)
     read = read_arguments(rows, gradients, sources)
-    if not read:  # the output is held itself
-        return frozenset(), {}
-    return opened_arguments(rows, sources) - sources.masks - read, unread_numbers(rows, gradients, sources)
+    if not read:
+        raise HeldOnlyError("the output reads no argument but by held results")
+    arguments = opened_arguments(rows, sources) - sources.masks - read
+    return _NotRead(arguments, unread_numbers(rows, gradients, sources), linear.held_by_themselves(rows))
