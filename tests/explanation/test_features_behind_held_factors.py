@@ -109,6 +109,7 @@ NOT_BEHIND = {
     "another network": lambda m, s: m.head(last(m, s) + m.one(s[..., 2:])[0][-1]),
     "a gate of what the network reads": lambda m, s: m.head(m.rnn(s[..., :2] * s[..., 2:].sigmoid())[0][-1]),
     "a product of two contents": lambda m, s: m.head(last(m, s) * (1 + s[-1, :, 2:])),
+    "parts that cancel": lambda m, s: m.head(last(m, s * s - SERIES[0, 1, 0] * s)),
 }
 
 

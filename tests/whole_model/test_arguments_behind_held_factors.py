@@ -242,7 +242,13 @@ def test_numbers_of_several_arguments_have_one_note():
     assert note.startswith(f"16 of the 18 numbers other than zero in arguments 0.0, 0.1 enter {HELD}")
 
 
+def less_itself(series, read):
+    """A number of 1 has a part of 1 and one of -1."""
+    return (series * series - series).sum((1, 2))[:, None] * (1 + read)
+
+
 WHOLE = {
+    "parts of a number that cancel": less_itself,
     "a product of two contents": lambda series, read: series[:, -1, :1] * (1 + read),
     "a way past the factor": lambda series, read: series.sum((1, 2))[:, None] * torch.exp(read),
     "numbers that are not read": lambda series, _: series[:, -1, :1] * torch.exp(series[:, -1, :1]),
@@ -252,6 +258,7 @@ WHOLE = {
 
 @pytest.mark.parametrize("way", WHOLE)
 def test_numbers_that_are_read_or_have_no_effect_are_not_noted(way):
+    assert SERIES[1, 4, 1] == 1
     assert not notes(Whole(WHOLE[way]), SERIES)
 
 

@@ -111,6 +111,7 @@ def behind_held(
     select: Callable[[Any], Tensor],
     suspects: Collection[str],
     unread: Mapping[str, Tensor],
+    still_unread: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]],
 ) -> BehindHeld:
     """Return those of some arguments, and of the numbers of others, that the output depends on but does not read.
 
@@ -123,6 +124,7 @@ def behind_held(
         select: From what it returns to one number for each example.
         suspects: The names of the arguments of whose rows the account reads none.
         unread: Which numbers of other arguments it does not read.
+        still_unread: Keeps those that have no part, from those whose parts cancel.
     """
     if not suspects and not unread:
         return BehindHeld()
@@ -137,9 +139,10 @@ def behind_held(
     except Exception:  # a model may fail in any way where its operations are differentiated
         return BehindHeld()
     read = read_arguments(rows, gradients, sources)
+    depends = _numbers_read(rows, gradients, unread)
     return BehindHeld(
         tuple(name for name in sources.entries if name in read and name in suspects),
-        _numbers_read(rows, gradients, unread),
+        _counts(rows, still_unread(depends)) if depends else {},
     )
 
 
@@ -154,18 +157,22 @@ def weighed_gradients(output: Tensor, rows: Sequence[Row]) -> Sequence[Tensor | 
 
 def _numbers_read(
     rows: Sequence[Row], gradients: Sequence[Tensor | None], unread: Mapping[str, Tensor]
-) -> dict[str, tuple[int, int]]:
-    """Count what an account does not read of each argument and what has gradients of more than rounding, and all.
-
-    Zeros are not counted, see :func:`unread_numbers`.
-    """
+) -> dict[str, Tensor]:
+    """Tell which numbers an account does not read of each argument that have gradients of more than rounding."""
     found = {}
     for row, gradient in zip(rows, gradients, strict=True):
         if row.kind == "feature" and row.name in unread and gradient is not None:
             least = torch.finfo(gradient.dtype).eps * gradient.abs().max()
-            if count := int((unread[row.name] & (gradient.abs() > least)).sum()):
-                found[row.name] = count, int(row.leaf.count_nonzero())
+            numbers = unread[row.name] & (gradient.abs() > least)
+            if bool(numbers.any()):
+                found[row.name] = numbers
     return found
+
+
+def _counts(rows: Sequence[Row], numbers: Mapping[str, Tensor]) -> dict[str, tuple[int, int]]:
+    """Count some numbers of each argument, and all of them, without zeros: see :func:`unread_numbers`."""
+    sizes = {row.name: int(row.leaf.count_nonzero()) for row in rows if row.kind == "feature"}
+    return {name: (int(each.sum()), sizes[name]) for name, each in numbers.items() if bool(each.any())}
 
 
 def arguments_at(numbers: Tensor, sources: Sources) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
 from unrolled.explanation.model_arguments import named_arguments
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
+from unrolled.explanation.not_read import HeldReads
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
@@ -66,7 +67,11 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
             raise no_classes(plain.output)
         exact = asked.expansion.exact or not means.recurrent
         unread = means if exact or not (means.unread or means.unread_numbers) else _unread_by_all_terms(held, means)
-        behind = behind_held(model, args, kwargs, target.select, unread.unread, unread.unread_numbers)
+        members = asked.expansion.members() if exact else (*asked.expansion.members(), Secant())
+        reads = HeldReads(model, args, kwargs, target.select, members, asked.seed, asked.share)
+        behind = behind_held(
+            model, args, kwargs, target.select, unread.unread, unread.unread_numbers, reads.still_unread
+        )
     result = Account(
         target=target.name,
         target_of_example=target.names,
