@@ -197,6 +197,19 @@ def test_what_that_note_names_divides_the_products():
     assert float(unrolled.account(model, TOKENS, target=1).texts["0"].abs().min()) > 1e-4
 
 
+def test_where_shares_add_nothing_either_the_note_does_not_name_them():
+    class Decayed(Decays):
+        def forward(self, x, h):
+            return torch.exp(-self.rate(x).abs()) * h
+
+    model = Begins(lambda model, *_: model.learned, lambda: Decayed(0.0))
+    for expansion, named in (("secant", True), ("shares", False), ("shares(1)", False)):
+        found = unrolled.explain(model, TOKENS, target=1, expansion=expansion)
+        (note,) = (each for each in found.notes if "initial state" in each)
+        assert note.startswith("the initial state holds all that the network contributes")
+        assert ("the expansion shares" in note) == named
+
+
 class LearnedStart(nn.Module):
     """A loop over a cell from a learned state, which the output reads by the states of all steps."""
 

@@ -68,3 +68,13 @@ def test_by_shares_powers_with_complex_exponents_are_held(exponent):
     found, held = (unrolled.explain(model_with(f), SERIES[:1], target=1, expansion="shares") for f in functions)
     assert abs(found.ledger.remainder) < 1e-12
     torch.testing.assert_close(found.triangle.contributions, held.triangle.contributions, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [2j, -1 + 1j, 3 + 0j, torch.tensor(0.5 + 2j)])
+def test_by_secant_a_step_with_a_complex_exponent_is_exact(exponent):
+    found = unrolled.explain(model_with(lambda z: ((z.abs() + 1) ** exponent).real), SERIES[:1], target=1)
+    assert found.exact
+    assert abs(found.ledger.remainder) < 1e-12
+    if exponent == 3:
+        same = unrolled.explain(model_with(lambda z: (z.abs() + 1) ** 3), SERIES[:1], target=1)
+        torch.testing.assert_close(found.triangle.contributions, same.triangle.contributions, rtol=0, atol=1e-12)

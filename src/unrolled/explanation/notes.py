@@ -37,8 +37,10 @@ _NOTHING = 1e-12
 """Below this share of what the initial state contributes, a token adds nothing."""
 _ALL_INITIAL = (
     "the initial state holds all that the network contributes: n-grams are what tokens add to a state, and these add "
-    "nothing, as where they only multiply it; the expansion shares and unrolled.account divide such products"
+    "nothing, as where they only multiply it"
 )
+_DIVIDED = "; the expansion shares and unrolled.account divide such products"
+_HELD_IN_SHARES = " by factors that are held; change them and run the model to see the effect"
 _NUMBERS_PAST = (
     "the bias contains constants that are made of numbers which the model reads past its recurrent network: "
     "unrolled.account says what each contributes"
@@ -164,7 +166,9 @@ def initial_notes(found: Explanation, first_states_read: Callable[[], tuple[bool
         f"the initial state is computed from {what}: unrolled.account says what each {each} contributes"
         for what, each in _read_parts(numbers, tables)
     )
-    return (*(() if adds else (_ALL_INITIAL,)), *read)
+    by_shares = found.expansion.startswith("shares")
+    all_initial = f"{_ALL_INITIAL}{_HELD_IN_SHARES if by_shares else _DIVIDED}"
+    return (*(() if adds else (all_initial,)), *read)
 
 
 def _read_parts(numbers: bool, tables: Sequence[str]) -> list[tuple[str, str]]:

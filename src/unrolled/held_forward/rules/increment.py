@@ -205,7 +205,7 @@ def inverse(call: IncrementCall) -> Tensor:
 def power(call: IncrementCall) -> Tensor:
     """Multiply by the slope; a negative power is an inverse."""
     result, (x, exponent) = activation(call), call.args
-    if not isinstance(exponent, Tensor) and exponent < 0:
+    if isinstance(exponent, int | float) and exponent < 0:
         with call.mode:
             call.mode.divisors[result] = x**-exponent
     return result
@@ -227,7 +227,9 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
 
 
 def _derivative(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
-    """Differentiate a function each of whose values reads one entry."""
+    """Differentiate a function each of whose values reads one entry, a real number."""
+    if function(z).is_complex():  # as a real number to a complex power
+        return torch.complex(_derivative(lambda x: function(x).real, z), _derivative(lambda x: function(x).imag, z))
     if torch.is_inference_mode_enabled():  # autograd records nothing there; this takes twice the time
         pull_back: Callable[[Tensor], tuple[Tensor]] = torch.func.vjp(function, z)[1]
         return pull_back(torch.ones_like(z))[0]
