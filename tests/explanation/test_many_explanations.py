@@ -220,3 +220,33 @@ def test_the_explanations_of_batches_are_joined(model: Reader) -> None:
     assert found[:2].phrases(least=1).to_records() != found.phrases(least=1).to_records()  # control: a part of them
     with pytest.raises(TypeError, match="unsupported operand"):
         found + list(found)
+
+
+class Ensemble(nn.Module):
+    """Two networks that read one text, or each its own text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = Reader(), Reader()
+
+    def forward(self, tokens: Tensor, others: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.one(tokens) + self.other(tokens if others is None else others)
+        return logits
+
+
+def test_phrases_of_an_ensemble_that_reads_one_text_are_those_of_its_networks_together():
+    torch.manual_seed(0)
+    model = Ensemble()
+    together, one, other = (
+        {each.text: each for each in explained(each).phrases(least=1)} for each in (model, model.one, model.other)
+    )
+    assert set(together) == set(one)
+    for text, each in together.items():
+        assert (each.texts, each.count) == (one[text].texts, one[text].count)
+        assert each.phrase_score == pytest.approx(one[text].phrase_score + other[text].phrase_score, abs=1e-5)
+
+
+def test_phrases_of_two_texts_are_occurrences_of_their_own():
+    ids = torch.tensor([[0, 1]])
+    found = unrolled.explain(Ensemble(), ids, ids.clone(), target=1)
+    assert {each.count for each in Explanations((found,)).phrases(least=1)} == {2}

@@ -7,9 +7,13 @@ import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import torch
+from torch import Tensor
+
 from unrolled.decomposition.arguments import checked_count
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.joint import JointExplanation
 from unrolled.report.corpus_phrases import CorpusPhrase, CorpusPhrases
 from unrolled.report.spans import by_span
 
@@ -69,14 +73,31 @@ class PhraseTotals:
                     f"the texts are explained for more than one {kind}, {known!r} and {new!r}, whose scores cannot be "
                     f"compared; give one {advice} for all texts"
                 )
-        for one in explanation.sequences:
-            # forms of Unicode look alike: phrases in NFC and NFD would be two rows that nobody can tell apart
-            tokens = tuple(unicodedata.normalize("NFC", token) for token in one.tokens)
-            for length, scores in enumerate(by_span(one, "phrase").T[: self.longest].tolist(), start=1):
-                for start in range(len(one) - length + 1):
+        for tokens, by_length in self._by_text(explanation):
+            for length, scores in enumerate(by_length.tolist(), start=1):
+                for start in range(len(tokens) - length + 1):
                     phrase = tokens[start : start + length]
                     self.sums[phrase].add(self.texts, scores[start])
         self.texts += 1
+
+    def _by_text(self, explanation: Explanation) -> list[tuple[tuple[str, ...], Tensor]]:
+        """Return the words of every sequence, and the scores of its phrases, shape (length, start).
+
+        Networks that read one text give a phrase of it the sum of their scores, as they give the output theirs.
+        """
+        found = []
+        for one in explanation.sequences:
+            # forms of Unicode look alike: phrases in NFC and NFD would be two rows that nobody can tell apart
+            tokens = tuple(unicodedata.normalize("NFC", token) for token in one.tokens)
+            found.append((tokens, by_span(one, "phrase").T[: self.longest]))
+        if not (isinstance(explanation, JointExplanation) and explanation.one_text):
+            return found
+        together: dict[tuple[str, ...], Tensor] = {}
+        for tokens, scores in found:
+            known = together.get(tokens, torch.zeros_like(scores))
+            shared = min(len(known), len(scores))
+            together[tokens] = known[:shared] + scores[:shared]
+        return list(together.items())
 
     def phrases(self, least: int) -> CorpusPhrases:
         """Return the phrases that occur in at least so many texts.

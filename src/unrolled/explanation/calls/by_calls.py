@@ -29,7 +29,7 @@ from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
-from unrolled.explanation.tokens.traces import Traces, read_the_same
+from unrolled.explanation.tokens.traces import Traces, read_one_text, read_the_same
 from unrolled.model_runs.random_generators import RandomGenerators
 
 __all__ = ["explain_calls"]
@@ -77,7 +77,9 @@ def explain_calls(
             if not sequences:
                 raise UsageError(f"example {b} does not read {titles[call]}; choose another call, or leave it out")
         closed = [replace(each, exact=each.exact and each.closes, unit=unit) for each in sequences]
-        results.append(closed[0] if len(closed) == 1 else joint_explanation(closed, _shared_notes(sequences)))
+        one_text = read_one_text([(traces[part.line], part.row) for part in parts])
+        joint = len(closed) > 1
+        results.append(joint_explanation(closed, _shared_notes(sequences), one_text) if joint else closed[0])
     return results
 
 

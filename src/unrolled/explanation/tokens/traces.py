@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-__all__ = ["Trace", "Traces", "read_the_same", "steps_of_argument", "traces_of_rows"]
+__all__ = ["Trace", "Traces", "read_one_text", "read_the_same", "steps_of_argument", "traces_of_rows"]
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
 """Numbers by sequence and position: several where one position reads several tokens side by side."""
@@ -73,10 +73,19 @@ def read_the_same(traces: Sequence[tuple[Traces, int]]) -> bool:
 
     Sequences that read no ids, as those of a layer above, have no words and do not count.
     """
-    read = [(each.found[0], row) for each, row in traces if each.found and each.found[0].ids is not None]
+    read = _of_ids(traces)
     places = [{place for step in trace.places[row] for place in step if place >= 0} for trace, row in read]
     given = [trace.given for trace, _ in read]
     return bool(read) and all(places[0] == p and torch.equal(given[0], g) for p, g in zip(places, given, strict=True))
+
+
+def read_one_text(traces: Sequence[tuple[Traces, int]]) -> bool:
+    """Tell whether sequences read the same tokens of one argument, and not those of two that are alike."""
+    return read_the_same(traces) and len({id(trace.given) for trace, _ in _of_ids(traces)}) == 1
+
+
+def _of_ids(traces: Sequence[tuple[Traces, int]]) -> list[tuple[Trace, int]]:
+    return [(each.found[0], row) for each, row in traces if each.found and each.found[0].ids is not None]
 
 
 def steps_of_argument(trace: Trace, row: int) -> tuple[list[int], int] | None:
