@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -66,3 +68,46 @@ def test_a_fixed_argument_is_no_series_whatever_its_sizes(shape):
     values, fixed = torch.randn(shape[0], 6, 2), torch.randn(shape)
     for found in unrolled.explain_batch(Fixed(), values, fixed, target=0, features=["temperature", "load"]):
         assert found.features.names == ("temperature", "load")
+
+
+class ListOfSeries(nn.Module):
+    """Packs or pads a list of series, one for each example."""
+
+    def __init__(self, packs):
+        super().__init__()
+        self.rnn, self.head, self.packs = nn.GRU(2, 4).double(), nn.Linear(4, 1).double(), packs
+
+    def forward(self, series):
+        pack = partial(nn.utils.rnn.pack_sequence, enforce_sorted=False)
+        join = pack if self.packs else nn.utils.rnn.pad_sequence
+        return self.head(self.rnn(join(series))[1][-1])
+
+
+SEVERAL = [torch.linspace(0.1, 0.9, 2 * steps).view(steps, 2).double() for steps in (5, 4, 2)]
+
+
+@pytest.mark.parametrize("packs", [True, False])
+def test_an_example_of_a_list_of_series_has_the_features_of_its_own_series(packs):
+    """The judge is the series alone."""
+    found = unrolled.explain_batch(ListOfSeries(packs), SEVERAL, target=0, features=["rain", "wind"])
+    for each, series in zip(found, SEVERAL, strict=True):
+        assert each.features.names == ("rain", "wind")
+        torch.testing.assert_close(each.features.values[: len(series)], series)
+    if packs:
+        model = ListOfSeries(packs)
+        alone = unrolled.explain(model, SEVERAL[1:2], target=0).features
+        beside = unrolled.explain_batch(model, SEVERAL, target=0)[1].features
+        torch.testing.assert_close(beside.scores, alone.scores, rtol=0, atol=1e-12)
+
+
+def test_a_series_for_all_examples_is_shown_beside_those_of_a_list():
+    beside = torch.linspace(0.3, 0.7, 12).view(3, 4, 1).double()
+
+    class Both(ListOfSeries):
+        def forward(self, series, beside):
+            read = nn.utils.rnn.pad_sequence(series, batch_first=True)
+            return self.head(self.rnn(torch.cat([read, beside], dim=2).transpose(0, 1))[1][-1])
+
+    series = [each[:4, :1] for each in (SEVERAL[0], SEVERAL[1], SEVERAL[0] + 1)]
+    for number, each in enumerate(unrolled.explain_batch(Both(False), series, beside, target=0)):
+        assert each.features.names == (f"0.{number}, feature 0", "1, feature 0")

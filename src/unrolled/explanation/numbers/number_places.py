@@ -141,7 +141,7 @@ class _Sequences:
                 notes=_notes(others_left, own, scattered),
                 unnamed=unnamed,
             )
-            for own in found
+            for own in _of_own_series(found)
         ]
 
 
@@ -231,6 +231,21 @@ def _is_scattered(index: Tensor, shape: torch.Size) -> bool:
     places = torch.unravel_index(known, shape)
     columns = [place for place, size in zip(places, shape, strict=True) if size == index.shape[1]]
     return len(known) > 0 and len(columns) > 0 and not any(bool((place == place[0]).all()) for place in columns)
+
+
+def _of_own_series(found: list[list[ArgumentNumbers]]) -> list[list[ArgumentNumbers]]:
+    """Leave out the series of other examples, where each example has one of its own, as in a list of series."""
+    readers = [sum(not each.reads_nothing for each in of_argument) for of_argument in zip(*found, strict=True)]
+    of_one = [count == 1 for count in readers]
+    if len(found) == 1 or not all(
+        any(own and not each.reads_nothing for own, each in zip(of_one, of_example, strict=True))
+        for of_example in found
+    ):
+        return found
+    return [
+        [each for own, each in zip(of_one, of_example, strict=True) if not (own and each.reads_nothing)]
+        for of_example in found
+    ]
 
 
 def _notes(others: Sequence[Row], found: Sequence[ArgumentNumbers], scattered: Collection[str]) -> tuple[str, ...]:

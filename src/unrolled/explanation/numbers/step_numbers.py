@@ -52,6 +52,11 @@ class ArgumentNumbers:
     empty: int = 0
     """The number of steps that read none of it, for which zeros stand."""
 
+    @property
+    def reads_nothing(self) -> bool:
+        """Whether no step reads any of it."""
+        return self.empty == len(self.values)
+
 
 def joined_numbers(parts: Sequence[ArgumentNumbers], alone: bool = True) -> Numbers:
     """Put the features of several arguments side by side.
