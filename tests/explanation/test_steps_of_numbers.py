@@ -192,3 +192,33 @@ def test_numbers_that_describe_the_series_are_in_the_rest_by_name(steps):
     # and by themselves they are numbers of no step
     alone = unrolled.explain(Model(lambda m, z: last(m, m.linear(z)[:, None].expand(-1, steps, -1))), static)
     assert alone.features is None
+
+
+class Forecasts(nn.Module):
+    """Goes on from a series by what it forecast last."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rnn, self.head = nn.GRU(K, D, batch_first=True), nn.Linear(D, K)
+        self.double()
+
+    def forward(self, series):
+        states, last = self.rnn(series)
+        read = self.head(states[:, -1:])
+        for _ in range(3):
+            states, last = self.rnn(read, last)
+            read = self.head(states)
+        return read[:, 0]
+
+
+def test_steps_behind_the_end_of_a_series_show_no_number_of_the_next_example():
+    """The judge is each example alone."""
+    model = Forecasts()
+    series = torch.linspace(0.1, 1.9, 3 * 5 * K).view(3, 5, K).double()
+    for number, found in enumerate(unrolled.explain_batch(model, series, target=1)):
+        alone = unrolled.explain(model, series[number : number + 1], target=1)
+        assert len(found) == 8
+        assert not found.features.values[5:].any()
+        torch.testing.assert_close(found.features.values, alone.features.values, rtol=0, atol=0)
+        torch.testing.assert_close(found.features.scores, alone.features.scores, rtol=0, atol=1e-12)

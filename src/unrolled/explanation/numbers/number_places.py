@@ -185,9 +185,10 @@ def _continued(index: Tensor, shape: torch.Size) -> Tensor:
     axes = zip(
         *(torch.unravel_index(each, shape) for each in (even.clamp(0, shape.numel() - 1), even[first])), strict=True
     )
-    moved = torch.stack([one != other for one, other in axes]).any(dim=2).sum(dim=0)
-    fits = (even >= 0).all(dim=1) & (even < shape.numel()).all(dim=1) & (moved <= 1)
-    return torch.where(fits[:, None], even, index)
+    moved = torch.stack([(one != other).any(dim=1) for one, other in axes])  # by axis and step
+    along = moved[:, known].any(dim=1)  # behind the end of a row begins that of another example
+    fits = (even >= 0).all(dim=1) & (even < shape.numel()).all(dim=1) & ~moved[~along].any(dim=0)
+    return torch.where(fits[:, None] & (along.sum() <= 1), even, index)
 
 
 def _holds(rows: Sequence[Row], linear: LinearOutput) -> bool:
