@@ -79,3 +79,20 @@ def test_an_id_of_one_token_has_the_name_of_that_token():
 def test_ids_that_leave_torch_name_no_step():
     model = Tracing(lambda skills, answers: torch.tensor((skills + 5 * answers).tolist()))
     assert unrolled.explain(model, SKILLS, ANSWERS, target=1).tokens == ("x0", "x1", "x2", "x3", "x4")
+
+
+def test_a_text_of_unknown_words_alone_takes_no_names_from_the_other_texts():
+    """The judge is each text alone; the unknown words have the id of <unk>."""
+    model = Tracing(lambda ids: torch.where(ids > 9, torch.full_like(ids, 7), ids))
+    texts = torch.tensor([[20, 31, 12], [4, 15, 2], [5, 6, 3]])
+    found = unrolled.explain_batch(model, texts, target=1)
+    for each, ids in zip(found[1:], texts[1:], strict=True):
+        assert each.tokens == unrolled.explain(model, ids[None], target=1).tokens
+        assert not any("could not be found" in note for note in each.notes)
+    assert found[0].tokens == ("7", "7", "7")
+    longer = torch.tensor([[20, 31, 12, 13], [4, 15, 2, 3]])
+    words = [["a", "b", "c", "d"], ["e", "f", "g", "h"]]
+    for rows in (slice(None), slice(None, None, -1)):
+        ids, given = longer[[0, 1][rows]], words[rows]
+        named = {each.tokens for each in unrolled.explain_batch(model, ids, target=1, tokens=given)}
+        assert named == {("‹7›",) * 4, ("e", "‹7›", "g", "h")}

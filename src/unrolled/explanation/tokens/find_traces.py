@@ -179,8 +179,16 @@ def _are_mixed(trace: Trace, found: Sequence[Trace]) -> bool:
 
 
 def _are_of_all_steps(trace: Trace) -> bool:
-    """Whether every step reads the same places, which then describe the sequence and name no step."""
-    return any(len(each) > 1 and all(places == each[0] for places in each) for each in trace.places)
+    """Whether every step reads the same places, which then describe the sequence and name no step.
+
+    Ids that the model made have no place: in that of a word, if it does not know the word.
+    """
+    read = [place for each in trace.places for step in each for place in step]
+    replaced = len(set(read) - {-1}) + read.count(-1) <= trace.given.numel()
+    return any(
+        len(each) > 1 and all(places == each[0] for places in each) and not (replaced and each[0] == (-1,))
+        for each in trace.places
+    )
 
 
 def _describes(trace: Trace) -> bool:

@@ -234,7 +234,9 @@ def _by_example(count: int, order: Sequence[int], trace: Trace) -> tuple[torch.T
         by_example = flat.movedim(axis, 0).reshape(count, -1)
         home = {place: e for e, row in enumerate(by_example.tolist()) for place in row}
         examples = {row: {home[p] for each in trace.places[row] for p in each if p >= 0} for row in order}
-        homes = [next(iter(found)) for found in examples.values() if len(found) == 1]
-        if len(homes) == len(set(homes)) == len(examples):  # two sequences of one row are of another axis
-            return by_example, dict(zip(examples, homes, strict=True))
+        homes = {row: next(iter(found)) for row, found in examples.items() if len(found) == 1}
+        none = [row for row, found in examples.items() if not found]  # of unknown words, which have no names
+        if homes and len(set(homes.values())) + len(none) == len(examples):  # two of one row are of another axis
+            left = (e for e in range(count) if e not in homes.values())
+            return by_example, homes | dict(zip(none, left, strict=False))
     return None
