@@ -222,3 +222,53 @@ def test_steps_behind_the_end_of_a_series_show_no_number_of_the_next_example():
         assert not found.features.values[5:].any()
         torch.testing.assert_close(found.features.values, alone.features.values, rtol=0, atol=0)
         torch.testing.assert_close(found.features.scores, alone.features.scores, rtol=0, atol=1e-12)
+
+
+class OfProducts(nn.Module):
+    """A step that multiplies its state by one argument, and may read another one by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.read, self.beside, self.keep = nn.Linear(K, D), nn.Linear(K, D), nn.Linear(D, D)
+
+    def forward(self, x, y, h):
+        return torch.tanh((self.read(x) - self.read.bias) * h + self.keep(h) + (0.0 if y is None else self.beside(y)))
+
+
+def by_products(model, x, y=None):
+    h = x.new_zeros(1, D)
+    for step in range(x.shape[1]):
+        h = model.step(x[:, step], None if y is None else y[:, step], h)
+    return h
+
+
+def by_each_and_their_mean(*series):
+    model = Model(by_products)
+    model.step = OfProducts().double()
+    return [
+        unrolled.explain(model, *series, target=0, rnn="step", expansion=each)
+        for each in ("operating", "path", "mean(operating, path)", "mean(path, operating)")
+    ]
+
+
+def test_a_mean_of_expansions_of_which_one_gives_no_number_a_part_shows_no_features():
+    """At a state of zero nothing is left of what each step reads."""
+    *parts, mean, other = by_each_and_their_mean(torch.linspace(0.1, 1.9, 3 * K).view(1, 3, K).double())
+    assert [each.features is None for each in (*parts, mean, other)] == [False, True, True, True]
+    assert mean.no_features == other.no_features == parts[1].no_features
+    torch.testing.assert_close(mean.token_scores, sum(each.token_scores for each in parts) / 2, rtol=0, atol=1e-12)
+
+
+def test_a_mean_of_expansions_of_which_one_gives_an_argument_no_part_shows_half_of_the_others():
+    x, y = (torch.linspace(low, 1.9, 3 * K).view(1, 3, K).double() for low in (0.1, -0.5))
+    one, two, *means = by_each_and_their_mean(x, y)
+    assert (one.features.scores.shape, two.features.scores.shape) == ((3, 2 * K), (3, K))
+    for mean in means:
+        assert mean.features.names == one.features.names
+        torch.testing.assert_close(mean.features.values, torch.cat([x[0], y[0]], dim=1))
+        expected = torch.cat(
+            [one.features.scores[:, :K] / 2, (one.features.scores[:, K:] + two.features.scores) / 2], 1
+        )
+        torch.testing.assert_close(mean.features.scores, expected, rtol=0, atol=1e-12)
+        whole = mean.features.scores.sum(1) + mean.features.rest
+        torch.testing.assert_close(whole, mean.token_scores, rtol=0, atol=1e-12)

@@ -23,6 +23,7 @@ from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.joint import OTHERS, joint_explanation
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
+from unrolled.explanation.numbers.no_numbers import NoNumbersError
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
@@ -102,15 +103,24 @@ def _mean(members: Sequence[OpenedCalls]) -> OpenedCalls:
     names = dict.fromkeys(name for member in members for name in member.biases)
     zero = torch.zeros_like(first.logit)
     biases = {name: sum((m.biases.get(name, zero) for m in members), zero) / count for name in names}
-    numbers = tuple(
+    failures = tuple(f for m in members for f in m.failures)
+    without = next((m for m in members if not m.numbers), None)  # no number adds anything there, as at a state of zero
+    try:
+        numbers, why = _mean_numbers(members) if without is None else (), (without or first).no_numbers
+    except NoNumbersError as error:
+        numbers, why = (), error
+    return replace(first, lines=lines, biases=biases, failures=failures, numbers=numbers, no_numbers=why)
+
+
+def _mean_numbers(members: Sequence[OpenedCalls]) -> tuple[tuple[Numbers | None, ...], ...]:
+    """Average what numbers contribute, by line and example."""
+    return tuple(
         tuple(
             Numbers.mean([each for each in of_example if each is not None]) if all(of_example) else None
             for of_example in zip(*of_line, strict=True)
         )
         for of_line in zip(*(member.numbers for member in members), strict=True)
     )
-    failures = tuple(f for m in members for f in m.failures)
-    return replace(first, lines=lines, biases=biases, failures=failures, numbers=numbers)
 
 
 def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Part]:

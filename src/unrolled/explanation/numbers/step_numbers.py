@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unrolled.explanation.numbers.no_numbers import NOT_BY_STEPS, NoNumbersError
+from unrolled.explanation.numbers.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
 
 __all__ = ["BIASES", "HELD", "OTHER_NUMBERS", "OTHER_STEPS", "ArgumentNumbers", "Numbers", "joined_numbers"]
 
@@ -33,11 +33,39 @@ class Numbers:
     notes: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
     """Other arguments that have numbers for each step, which names of features may mean."""
+    parts: tuple[ArgumentNumbers, ...] = ()
+    """The same by argument."""
 
     @classmethod
     def mean(cls, members: Sequence[Numbers]) -> Numbers:
-        """Average what the members of an expansion say of the same numbers."""
-        return replace(members[0], scores=torch.stack([each.scores for each in members]).mean(dim=0))
+        """Average what the members of an expansion say of the same numbers.
+
+        An argument of which a member has no number contributes nothing there, or in the rest.
+
+        Raises:
+            MixedNumbersError: If not all members tell the numbers of one step from those of others.
+        """
+        first = members[0]
+        if all(each.names == first.names and each.scores.shape == first.scores.shape for each in members):
+            return replace(first, scores=torch.stack([each.scores for each in members]).mean(dim=0))
+        known: dict[str, list[ArgumentNumbers]] = {}
+        for each in sorted(members, key=lambda member: -len(member.parts)):
+            for part in each.parts:
+                known.setdefault(part.name, []).append(part)
+        if any(part.scores.shape != same[0].scores.shape for same in known.values() for part in same) or any(
+            len(each.values) != len(first.values) for each in members
+        ):
+            raise MixedNumbersError(MIXED)
+        parts = [
+            replace(same[0], scores=torch.stack([part.scores for part in same]).sum(dim=0) / len(members))
+            for same in known.values()
+        ]
+        kinds = {each.rest_of for each in members}
+        return replace(
+            joined_numbers(parts),
+            rest_of=kinds.pop() if len(kinds) == 1 else OTHER_NUMBERS,
+            notes=tuple(dict.fromkeys(note for each in members for note in each.notes)),
+        )
 
 
 @dataclass(frozen=True)
@@ -77,4 +105,4 @@ def joined_numbers(parts: Sequence[ArgumentNumbers], alone: bool = True) -> Numb
     ]
     values = torch.cat([each.values.double().cpu() for each in parts], dim=1)
     scores = torch.cat([each.scores.double().cpu() for each in parts], dim=1)
-    return Numbers(tuple(names), values, scores)
+    return Numbers(tuple(names), values, scores, parts=tuple(parts))
