@@ -63,3 +63,10 @@ def test_ids_that_have_rows_are_not_named_where_another_index_fails():
     with pytest.raises(IndexError, match="index 3 is out of bounds"):
         unrolled.explain(Tagger(longest=3), WORDS, TAGS)
     assert abs(unrolled.explain(Tagger(), WORDS, TAGS).ledger.remainder) < 1e-5
+
+
+@pytest.mark.parametrize("entry", [unrolled.explain, unrolled.account])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.bool])
+def test_ids_of_a_type_that_no_embedding_reads_are_named(entry, dtype):
+    with pytest.raises(UsageError, match=rf"by ids of {dtype}; expected torch.int64: pass ids.long\(\)"):
+        entry(Tagger(), WORDS.to(dtype), TAGS)

@@ -105,11 +105,13 @@ def _ids_of_one(arguments: Sequence[object]) -> tuple[int, ...] | None:
 
 
 def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None:
-    """Say on which id a look-up failed, and where it stands; None if none failed, or on an id that is no argument's."""
+    """Say on which id, or type of ids, a look-up failed; None if none failed, or on an id that is no argument's."""
     called = [frame for frame, _ in walk_tb(error.__traceback__) if frame.f_code in _LOOK_UPS]
     if not called:
         return None
     read, rows = called[-1].f_locals["input"], len(called[-1].f_locals["weight"])
+    if read.dtype not in (torch.int32, torch.int64):
+        return f"the model looks up vectors by ids of {read.dtype}; expected torch.int64: pass ids.long()"
     missing = read[(read < 0) | (read >= rows)]
     for value in arguments:
         if not isinstance(value, Tensor) or holds_numbers(value):
