@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -55,7 +56,7 @@ def test_a_bag_of_ngrams_learns_not_and_an_adjective():
 @pytest.mark.parametrize(("terminal", "lines"), [(False, 3), (True, 0)])
 def test_without_a_terminal_there_is_a_line_a_minute(monkeypatch, terminal, lines):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     file = io.StringIO()
     shown = progress.TrainingProgress(Console(file=file, force_terminal=terminal, width=100))
     for number in range(1, 13):

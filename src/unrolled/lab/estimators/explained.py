@@ -29,7 +29,7 @@ from unrolled.lab.estimators.inputs import (
     with_features,
 )
 from unrolled.lab.estimators.shown_numbers import with_values
-from unrolled.lab.estimators.verbose_lines import VerboseLines
+from unrolled.lab.estimators.verbose_lines import verbose_lines
 from unrolled.report.unknown_words import mark_unknown, note_unknown
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class ExplainsExamples(BaseEstimator):
             raise ShapeError(f"tokens has {len(tokens)} lists for {count} examples; expected one for each")
         model = cast("SequenceModel", self.model_)
         found: dict[int, Explanation] = {}
-        lines = VerboseLines(self.verbose)
+        lines = verbose_lines(self.verbose)
         for places in _together([len(each) for each in sequences]):
             batch = padded([sequences[k] for k in places], torch.int64 if words is not None else torch.float64)
             given = {"tokens": None if tokens is None else [list(tokens[k]) for k in places], **options}

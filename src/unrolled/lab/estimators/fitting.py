@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from unrolled.errors import DivergedError, UsageError
 from unrolled.lab.data.batches.base import length_buckets
 from unrolled.lab.estimators.inputs import padded
-from unrolled.lab.estimators.verbose_lines import VerboseLines
+from unrolled.lab.estimators.verbose_lines import verbose_lines
 from unrolled.lab.models.quick_optimisers import without_compiler
 
 __all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
@@ -81,7 +81,7 @@ def train(
     lengths = torch.tensor([len(one) for one in sequences])
     optimiser = without_compiler(torch.optim.Adam)(model.parameters(), lr=fitting.lr, weight_decay=fitting.weight_decay)
     model.train()
-    lines, course = VerboseLines(fitting.verbose), []
+    lines, course = verbose_lines(fitting.verbose), []
     for epoch in range(fitting.epochs):
         total, begun, place = 0.0, time.monotonic(), f"epoch {epoch + 1:{len(str(fitting.epochs))}}/{fitting.epochs}"
         batches = length_buckets(lengths, fitting.batch, generator)

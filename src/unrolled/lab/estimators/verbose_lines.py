@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import sys
-import time
 
-__all__ = ["VerboseLines"]
+from unrolled.lab.minute_lines import MinuteLines
 
-_EVERY = 60.0
-"""Seconds between two lines within an epoch: a cell of a notebook that stands still looks like one that hangs."""
+__all__ = ["verbose_lines"]
 
 
-class VerboseLines:
-    """Lines about one call, written where ``verbose`` asks for them.
+def verbose_lines(asked: object) -> MinuteLines:
+    """Return the lines of one call, which are written only if ``verbose`` asks for them.
 
     Lines go to standard output as those of scikit-learn do: a search runs many estimators at once, in
     threads and in processes, and only whole lines of theirs can stand below one another. A bar could not.
     """
+    return MinuteLines(_print if asked else _leave_out)
 
-    def __init__(self, asked: object) -> None:
-        self._asked = bool(asked)
-        self._said = time.monotonic()
 
-    def say(self, text: str) -> None:
-        """Write a line."""
-        if self._asked:
-            self._said = time.monotonic()
-            sys.stdout.write(f"{text}\n")
-            sys.stdout.flush()  # a process of a search keeps its lines back otherwise
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()  # a process of a search keeps its lines back otherwise
 
-    def say_if_due(self, text: str) -> None:
-        """Write a line where a minute has passed since the last one."""
-        if time.monotonic() - self._said >= _EVERY:
-            self.say(text)
+
+def _leave_out(line: str) -> None:
+    """Write nothing."""

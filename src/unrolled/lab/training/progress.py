@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -17,15 +16,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from unrolled.lab.minute_lines import MinuteLines
 from unrolled.lab.training.callbacks import Callback, Epoch, Step
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Metric
 from unrolled.report.formatting import harmless
 
 __all__ = ["TrainingProgress"]
-
-_EVERY = 60.0
-"""Seconds between two lines where there is no terminal: a log that stands still looks like a process that hangs."""
 
 
 class _Rate(ProgressColumn):
@@ -59,7 +56,7 @@ class TrainingProgress(Callback):
             disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("", total=None)
-        self._said = time.monotonic()
+        self._lines = MinuteLines(self._print)
 
     def __enter__(self) -> TrainingProgress:
         self._progress.start()
@@ -88,8 +85,8 @@ class TrainingProgress(Callback):
             total=step.total,
             predictions=step.predictions,
         )
-        if not self._progress.console.is_terminal and time.monotonic() - self._said >= _EVERY:
-            self.on_message(f"{description}  batch {step.done:,}/{step.total:,}")
+        if not self._progress.console.is_terminal:  # a terminal shows the bar
+            self._lines.say_if_due(f"{description}  batch {step.done:,}/{step.total:,}")
 
     def _note_warmup(self, batches: int) -> None:
         """Say so where the training ends before the learning rate has risen: little data, and the warmup of a task."""
@@ -112,5 +109,7 @@ class TrainingProgress(Callback):
 
     def on_message(self, text: str) -> None:
         """Write a line."""
-        self._said = time.monotonic()
+        self._lines.say(text)
+
+    def _print(self, text: str) -> None:
         self._progress.console.print(harmless(text), highlight=False, soft_wrap=True, markup=False)

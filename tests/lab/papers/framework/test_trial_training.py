@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import signal
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -56,7 +57,7 @@ def test_within_an_epoch_there_is_a_line_a_minute(tmp_path, monkeypatch, seconds
     now, said = [0.0], []
     setup = make_setup(tmp_path, "one", said)
     listened = SteppingClock(now, seconds)
-    monkeypatch.setattr(trial_training, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     train_model(replace(setup, listener=listened), "classify", topics(), SMALL, {**SHORT, "batch": 4})
     within = [line for line in said if "batch" in line]
     steps_a_line = math.ceil(60.0 / seconds)

@@ -10,12 +10,12 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from unrolled.errors import DivergedError
 from unrolled.lab.data.checksums import CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
+from unrolled.lab.minute_lines import MinuteLines
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step
@@ -36,31 +36,21 @@ __all__ = [
 ]
 
 
-_EVERY = 60.0
-"""Seconds between two lines within an epoch: a log that stands still looks like a process that hangs."""
-
-
 class _TrainingLog(Callback):
     """Logs one line an epoch, and one a minute within an epoch."""
 
     def __init__(self, setup: TrialSetup) -> None:
-        self.setup = setup
-        self._said = monotonic()
+        self._lines = MinuteLines(setup.log)
 
     def on_step(self, step: Step) -> None:
         """Log how far the epoch is, once a minute."""
-        if monotonic() - self._said >= _EVERY:
-            self._log(f"epoch {step.epoch}  loss {step.loss:.4f}  batch {step.done:,}/{step.total:,}")
+        self._lines.say_if_due(f"epoch {step.epoch}  loss {step.loss:.4f}  batch {step.done:,}/{step.total:,}")
 
     def on_epoch(self, epoch: Epoch, best: Epoch, seconds: float) -> None:
         """Log the losses and whether the epoch is the best so far."""
         dev = "  ".join(f"{name} {value:.4f}" for name, value in epoch.dev.items())
         mark = "  best so far" if epoch is best else ""
-        self._log(f"epoch {epoch.number}  loss {epoch.loss:.4f}  dev {dev}  {seconds:.0f} s{mark}")
-
-    def _log(self, line: str) -> None:
-        self._said = monotonic()
-        self.setup.log(line)
+        self._lines.say(f"epoch {epoch.number}  loss {epoch.loss:.4f}  dev {dev}  {seconds:.0f} s{mark}")
 
 
 def train_model(
