@@ -14,7 +14,8 @@ from unrolled.lab.data.vocabulary import Vocabulary, compose
 from unrolled.lab.data.word_features import WordOverlap
 from unrolled.lab.metrics.ranking import ranking_scores
 from unrolled.lab.models.settings import PooledSettings
-from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
+from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText
+from unrolled.lab.training.vocabulary_task import VocabularyTask
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -44,7 +45,7 @@ class RankSettings(PooledSettings):
     """Add features: the words that question and sentence share, weighted by rarity, and the sentence's length."""
 
 
-class Rank(Task[Selection, "QuestionBatch"]):
+class Rank(VocabularyTask[Selection, "QuestionBatch"]):
     """Rank the sentences that may answer a question: one encoder for both, a comparison and a score.
 
     The loss is listwise: the cross-entropy of the right candidates under the softmax of a question's scores. Every
@@ -70,9 +71,8 @@ class Rank(Task[Selection, "QuestionBatch"]):
     )
 
     def __init__(self, architecture: RankSettings, vocabulary: Vocabulary, overlap: WordOverlap) -> None:
-        super().__init__(architecture)
+        super().__init__(architecture, vocabulary)
         self.architecture: RankSettings = architecture
-        self.vocabulary = vocabulary
         self.overlap = overlap
 
     @classmethod
@@ -104,9 +104,6 @@ class Rank(Task[Selection, "QuestionBatch"]):
             dropout=chosen.dropout,
             word_dropout=chosen.word_dropout,
         )
-
-    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     def encode(self, examples: Sequence[Question]) -> EncodedQuestions:
         """Encode the questions that have a right candidate."""

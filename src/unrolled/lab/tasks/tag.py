@@ -16,7 +16,8 @@ from unrolled.lab.data.word_features import SHAPES, word_shape
 from unrolled.lab.metrics.f1_scores import entity_scorer, entity_scores
 from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.training.run_files import read_boolean, read_names
-from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText, Task
+from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText
+from unrolled.lab.training.vocabulary_task import VocabularyTask
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -57,7 +58,7 @@ class TagSettings(EncoderSettings):
     """Share of words read as <unk> in training, so that the network learns a vector for <unk>."""
 
 
-class Tag(Task[Tagging, "TaggedBatch"]):
+class Tag(VocabularyTask[Tagging, "TaggedBatch"]):
     """Predict a tag for each token: embedding, encoder, linear emissions, conditional random field."""
 
     name = "tag"
@@ -68,9 +69,8 @@ class Tag(Task[Tagging, "TaggedBatch"]):
     metrics: tuple[Metric, ...] = (*_ENTITIES, *_TOKENS)
 
     def __init__(self, architecture: TagSettings, vocabulary: Vocabulary, tags: Sequence[str], spans: bool) -> None:
-        super().__init__(architecture)
+        super().__init__(architecture, vocabulary)
         self.architecture: TagSettings = architecture
-        self.vocabulary = vocabulary
         self.tags = tuple(tags)
         self.spans = spans
         self.grammar = TagGrammar.iobes(self.tags) if spans else TagGrammar.free(len(self.tags))
@@ -116,9 +116,6 @@ class Tag(Task[Tagging, "TaggedBatch"]):
             dropout=chosen.dropout,
             word_dropout=chosen.word_dropout,
         )
-
-    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     def encode(self, examples: Sequence[TaggedSentence]) -> EncodedSentences:
         from unrolled.lab.data.batches.labelled_sequences import EncodedSentences

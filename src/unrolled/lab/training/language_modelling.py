@@ -12,7 +12,8 @@ from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import END_OF_LINE, Language, Stream
 from unrolled.lab.data.vocabulary import PADDING, UNKNOWN, Vocabulary
 from unrolled.lab.models.settings import EncoderSettings
-from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Split, Task
+from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Split
+from unrolled.lab.training.vocabulary_task import VocabularyTask
 
 if TYPE_CHECKING:
     from torch import nn
@@ -68,7 +69,7 @@ def make_language_model(architecture: LanguageModelSettings, words: int) -> Lang
     return LanguageModel(*make_embedding_and_encoder(architecture, words), head, architecture.dropout)
 
 
-class LanguageTask(Task[Language, "WindowBatch"]):
+class LanguageTask(VocabularyTask[Language, "WindowBatch"]):
     """Predict every token of a text from those before it: embedding, causal encoder, softmax.
 
     The text is read in streams, window by window (:mod:`unrolled.lab.data.batches.windows`). A recurrent network
@@ -84,9 +85,8 @@ class LanguageTask(Task[Language, "WindowBatch"]):
     evaluation_batch = 16
 
     def __init__(self, architecture: LanguageModelSettings, vocabulary: Vocabulary) -> None:
-        super().__init__(architecture)
+        super().__init__(architecture, vocabulary)
         self.architecture: LanguageModelSettings = architecture
-        self.vocabulary = vocabulary
 
     def evaluation_rows(self, split: Split[WindowBatch]) -> int:
         """Return the number of columns, 1 for a short text: a column begins without the context before it."""
@@ -119,9 +119,6 @@ class LanguageTask(Task[Language, "WindowBatch"]):
 
     def build(self) -> LanguageModel:
         return make_language_model(self.architecture, len(self.vocabulary))
-
-    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     def encode(self, examples: Stream) -> RunningText:
         """Encode the tokens as windows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Classification, Corpus, Example
@@ -12,7 +12,8 @@ from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.training.run_files import read_names
-from unrolled.lab.training.task import HiddenState, Loss, PreparedText, Task
+from unrolled.lab.training.task import HiddenState, Loss, PreparedText
+from unrolled.lab.training.vocabulary_task import VocabularyTask
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,18 +27,14 @@ C = TypeVar("C", bound=Corpus[Any])
 D = TypeVar("D", bound=Classification)
 
 
-class TextTask(Task[C, "TextBatch"]):
+class TextTask(VocabularyTask[C, "TextBatch"]):
     """A task whose model encodes a text as one vector."""
 
     Architecture = PooledSettings
 
     def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary) -> None:
-        super().__init__(architecture)
+        super().__init__(architecture, vocabulary)
         self.architecture: PooledSettings = architecture
-        self.vocabulary = vocabulary
-
-    def embeddings(self, model: nn.Module) -> tuple[tuple[Vocabulary, nn.Embedding], ...]:
-        return ((self.vocabulary, cast("nn.Embedding", model.embedding)),)
 
     @property
     @abstractmethod
