@@ -10,8 +10,8 @@ import typer
 from unrolled.cli.texts_of_users import check_encoded, write_text
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.runs import load_for_task
+from unrolled.lab.cli.unknown_words import say_unknown
 from unrolled.named_sources import check_run
-from unrolled.report.formatting import harmless
 
 __all__ = ["generate"]
 
@@ -52,7 +52,7 @@ def generate(
     loaded, task = load_for_task(run, LanguageTask, "lm or chars, which generate text")  # type: ignore[type-abstract]  # an instance is asked for
     vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
-        typer.echo(f"not in the vocabulary, read as <unk>: {harmless(' '.join(unknown))}", err=True)
+        say_unknown(" ".join(unknown))
     drawn = write(
         cast("LanguageModel", loaded.model),
         vocabulary.encode(tokens) or [task.line_end],

@@ -12,6 +12,7 @@ from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import UsageError
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.runs import load_for_task
+from unrolled.lab.cli.unknown_words import say_unknown
 from unrolled.named_sources import check_run
 from unrolled.report.formatting import harmless, visible
 
@@ -52,7 +53,7 @@ def score(
     found = []
     for text, words in zip(texts, split, strict=True):
         if unknown := vocabulary.unknown(words):
-            typer.echo(f"not in the vocabulary, read as <unk>: {harmless(' '.join(unknown))}", err=True)
+            say_unknown(" ".join(unknown))
         bits = surprisals(model, task.line_end, vocabulary.encode(words), task.architecture.bptt)
         found.append(_Scored(text, words, bits))
     found.sort(key=lambda each: each.total)

@@ -11,8 +11,9 @@ from unrolled.cli.texts_of_users import write_text
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.runs import load_for_task
 from unrolled.lab.cli.sentences import given_sentences
+from unrolled.lab.cli.unknown_words import say_unknown
 from unrolled.named_sources import check_run
-from unrolled.report.formatting import counted, harmless
+from unrolled.report.formatting import counted
 
 __all__ = ["tag"]
 
@@ -44,7 +45,6 @@ def tag(
     check_run(run)
     sentences = given_sentences(words)
     from unrolled.lab.data.tokenise import split_at_spaces, tokenise
-    from unrolled.lab.data.vocabulary import UNKNOWN_WORD
     from unrolled.lab.tasks.tag import Tag
 
     loaded, task = load_for_task(run, Tag, "the task tag")
@@ -61,5 +61,4 @@ def tag(
             seen += len(row)
     if strange:
         few = words and words != ["-"]
-        which = harmless(" ".join(strange)) if few else f"{unread:,} of {counted(seen, 'token')}"
-        typer.echo(f"not in the vocabulary, read as {UNKNOWN_WORD}: {which}", err=True)
+        say_unknown(" ".join(strange) if few else f"{unread:,} of {counted(seen, 'token')}")

@@ -12,8 +12,8 @@ from unrolled.cli.texts_of_users import write_text
 from unrolled.lab.cli.options import run_argument
 from unrolled.lab.cli.runs import load_for_task
 from unrolled.lab.cli.sentences import Numbered, given_sentences
+from unrolled.lab.cli.unknown_words import say_unknown
 from unrolled.named_sources import check_run
-from unrolled.report.formatting import harmless
 
 if TYPE_CHECKING:
     from unrolled.lab.tasks.translate import Translate
@@ -50,8 +50,6 @@ def _translated(run: Run, task: Translate, lines: Sequence[Numbered], beam: int)
     """Translate some lines; an empty line stays empty, so that line numbers match."""
     import torch
 
-    from unrolled.lab.data.vocabulary import UNKNOWN_WORD
-
     said = [""] * len(lines)
     read = {place: tokens for place, (_, line) in enumerate(lines) if (tokens := task.tokenise(line))}
     if not read:
@@ -59,8 +57,7 @@ def _translated(run: Run, task: Translate, lines: Sequence[Numbered], beam: int)
     for place, tokens in read.items():
         if unknown := task.source.unknown(tokens):
             number = lines[place][0]
-            where = "" if number is None else f"line {number}: "
-            typer.echo(f"{where}not in the vocabulary, read as {UNKNOWN_WORD}: {harmless(' '.join(unknown))}", err=True)
+            say_unknown(" ".join(unknown), "" if number is None else f"line {number}: ")
     rows = [task.encode_source(tokens) for tokens in read.values()]
     source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     found = task.translate(run.model, source, torch.tensor([len(row) for row in rows]), beam)
