@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unrolled.errors import DataError, FileError, UsageError
-from unrolled.lab.data.text_files import find_file, iter_lines, malformed, without_compression
+from unrolled.errors import DataError, FileError
+from unrolled.lab.data.data_folder import find_file
+from unrolled.lab.data.text_files import iter_lines, malformed, without_compression
 
 TEXT = "eins\nzwei\u0085\u2028drei\u00a0vier\n\nende\n"
 LINES = ["eins", "zwei\u0085\u2028drei\u00a0vier", "", "ende"]
@@ -28,17 +29,6 @@ def test_a_file_may_lack_its_last_line_end(tmp_path):
     assert list(iter_lines(tmp_path / "a.txt")) == ["a", "b"]
     (tmp_path / "a.txt").write_text("")
     assert list(iter_lines(tmp_path / "a.txt")) == []
-
-
-def test_the_folder_comes_from_the_caller_or_else_from_the_environment(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").touch()
-    monkeypatch.setenv("UNROLLED_DATA", str(tmp_path))
-    assert find_file("a.txt") == tmp_path / "a.txt"
-    with pytest.raises(FileError, match=r"no a\.txt in .*elsewhere; expected a\.txt, a\.txt\.xz or a\.txt\.gz"):
-        find_file("a.txt", tmp_path / "elsewhere")
-    monkeypatch.delenv("UNROLLED_DATA")
-    with pytest.raises(UsageError, match="no data folder; pass --data-dir, or set the variable UNROLLED_DATA"):
-        find_file("a.txt")
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz"])

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from unrolled.errors import UsageError
-from unrolled.lab.metrics.f1_scores import entity_scores
+from unrolled.lab.metrics.entity_scores import entity_scores
 
 TAGS = ("O", *(f"{letter}-{kind}" for kind in ("LOC", "PER") for letter in "BIES"))
 

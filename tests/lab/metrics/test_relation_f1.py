@@ -7,7 +7,7 @@ import random
 import pytest
 
 from unrolled.errors import DataError
-from unrolled.lab.metrics.f1_scores import relation_f1
+from unrolled.lab.metrics.relation_f1 import relation_f1
 
 RELATIONS = ("Cause-Effect", "Component-Whole", "Content-Container")
 LABELS = (*(f"{name}({order})" for name in RELATIONS for order in ("e1,e2", "e2,e1")), "Other")

@@ -11,7 +11,7 @@ import unrolled
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import Classification, Example, Relations
 from unrolled.lab.data.tokenise import tokenise_marked
-from unrolled.lab.metrics.f1_scores import relation_f1
+from unrolled.lab.metrics.relation_f1 import relation_f1
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.relate import Relate, RelateSettings

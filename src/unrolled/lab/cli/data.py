@@ -9,7 +9,7 @@ import typer
 
 from unrolled.errors import DataError, UnrolledError, UsageError
 from unrolled.lab.cli.options import DataFolder
-from unrolled.lab.data.text_files import data_folder
+from unrolled.lab.data.data_folder import data_folder
 from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, Dataset
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.formats import read_files
 from unrolled.lab.data.hub import is_hub_object, read_hub_dataset
 from unrolled.lab.data.reading import PLAIN, Reading
-from unrolled.lab.data.text_files import find_file
 from unrolled.named_sources import check_no_folder, is_hub_dataset
 
 __all__ = ["configured_dataset", "dataset_files", "dataset_names", "is_dataset", "load_dataset"]

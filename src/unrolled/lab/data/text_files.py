@@ -1,10 +1,9 @@
-"""Find data files, and read their lines; a file may be compressed with xz or gzip."""
+"""Read the lines of text files; a file may be compressed with xz or gzip."""
 
 from __future__ import annotations
 
 import gzip
 import lzma
-import os
 import shlex
 import sys
 import zlib
@@ -12,19 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unrolled.errors import DataError, FileError, UsageError
+from unrolled.errors import DataError, FileError
 
 __all__ = [
     "BROKEN_COMPRESSION",
     "DECOMPRESSORS",
     "LONGEST_LINE",
     "STANDARD_INPUT",
-    "MissingDataError",
     "check_escaped",
     "check_text",
     "checked_lines",
-    "data_folder",
-    "find_file",
     "iter_lines",
     "iter_lines_escaped",
     "malformed",
@@ -34,7 +30,6 @@ __all__ = [
     "without_escapes",
 ]
 
-_FOLDER_VARIABLE = "UNROLLED_DATA"
 LONGEST_LINE = 4 * 2**20
 """The maximal number of bytes of a line: 300 times the longest film review. It limits the memory that reading needs."""
 DECOMPRESSORS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
@@ -60,41 +55,6 @@ _ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
 STANDARD_INPUT = Path("standard input")
 """How standard input is named to the user."""
-
-
-class MissingDataError(FileError):
-    """The data folder does not contain a file."""
-
-
-def data_folder(given: Path | None) -> Path | None:
-    """Return the data folder that was given, or else that of the environment; None where neither names one."""
-    named = os.environ.get(_FOLDER_VARIABLE)
-    return given or (Path(named) if named else None)
-
-
-def find_file(name: str, folder: Path | None = None) -> Path:
-    """Return the first of ``name``, ``name.xz`` and ``name.gz`` that exists in the data folder.
-
-    Args:
-        name: A path inside the data folder: ``"sst/train.txt"``.
-        folder: The data folder; the environment variable ``UNROLLED_DATA`` if None.
-
-    Raises:
-        UsageError: If no data folder is given.
-        MissingDataError: If the folder contains none of the three files.
-    """
-    where = data_folder(folder)
-    if where is None:
-        raise UsageError(
-            f"no data folder; pass --data-dir, or set the variable {_FOLDER_VARIABLE}, "
-            f"to the folder that contains {name}; `unrolled data list` shows the datasets, and `unrolled data "
-            "describe NAME` where one comes from"
-        )
-    for suffix in ("", *DECOMPRESSORS):
-        path = where / (name + suffix)
-        if path.is_file():
-            return path
-    raise MissingDataError(f"no {name} in {where}; expected {name}, {name}.xz or {name}.gz")
 
 
 def without_compression(path: Path) -> Path:

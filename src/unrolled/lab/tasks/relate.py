@@ -10,7 +10,7 @@ from pydantic import Field
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Example, Relations
 from unrolled.lab.data.tokenise import tokenise_marked
-from unrolled.lab.metrics.f1_scores import OTHER, relation_f1
+from unrolled.lab.metrics.relation_f1 import OTHER, relation_f1
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.training.task import Metric
 from unrolled.lab.training.text_tasks import TextClassification

@@ -13,7 +13,7 @@ from unrolled.lab.data.spans import TagGrammar, iobes_tags
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import SHAPES, word_shape
-from unrolled.lab.metrics.f1_scores import entity_scorer, entity_scores
+from unrolled.lab.metrics.entity_scores import entity_scorer, entity_scores
 from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.training.run_files import read_boolean, read_names
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText

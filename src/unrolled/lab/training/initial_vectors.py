@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from unrolled.errors import FileError, UsageError
-from unrolled.lab.data.text_files import find_file
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.word_vectors import read_vectors
 from unrolled.lab.training.task import Task
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from unrolled.errors import StoppedError
-from unrolled.lab.data.text_files import MissingDataError, find_file
+from unrolled.lab.data.data_folder import MissingDataError, find_file
 from unrolled.lab.papers.framework.budget_queue import list_jobs, next_job, remaining, run_queue
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore

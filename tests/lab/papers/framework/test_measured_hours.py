@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from unrolled.errors import StoppedError
-from unrolled.lab.data.text_files import find_file
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Trial
 from unrolled.lab.papers.framework.measured_hours import estimate, measured_hours
 from unrolled.lab.papers.framework.synthetic_corpora import negation

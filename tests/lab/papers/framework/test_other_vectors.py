@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.text_files import MissingDataError
+from unrolled.lab.data.data_folder import MissingDataError
 from unrolled.lab.papers import EXPERIMENTS
 from unrolled.lab.papers.framework.other_vectors import begin_with
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification

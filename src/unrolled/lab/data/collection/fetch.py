@@ -20,8 +20,8 @@ import requests
 
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.data.collection.manifest import DataFile, Manifest, Source, check_file, is_complete
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.datasets import DATASETS
-from unrolled.lab.data.text_files import find_file
 
 __all__ = ["OnProgress", "fetch_dataset"]
 

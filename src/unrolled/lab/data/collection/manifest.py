@@ -13,9 +13,10 @@ from typing import Any
 from pydantic import Field
 
 from unrolled.errors import DataError, FileError, UnknownNameError
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.datasets import DATASETS
 from unrolled.lab.data.summary import split_size
-from unrolled.lab.data.text_files import BROKEN_COMPRESSION, DECOMPRESSORS, find_file
+from unrolled.lab.data.text_files import BROKEN_COMPRESSION, DECOMPRESSORS
 from unrolled.lab.settings import Settings
 
 __all__ = [

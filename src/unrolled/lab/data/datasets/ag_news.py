@@ -25,8 +25,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.tables.dialect import read_records
-from unrolled.lab.data.text_files import find_file, malformed
+from unrolled.lab.data.text_files import malformed
 from unrolled.lab.data.tokenise import tokenise
 
 __all__ = ["AgNews", "AgNewsExtended", "restore_text"]

@@ -25,8 +25,8 @@ from typing import ClassVar
 
 from unrolled.errors import DataError, FileError
 from unrolled.lab.data.corpus import Characters, Dataset, Stream
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.formats.text import character_lines, cut_by_position
-from unrolled.lab.data.text_files import find_file
 
 __all__ = ["PythonSource", "TinyShakespeare", "WarAndPeace"]
 

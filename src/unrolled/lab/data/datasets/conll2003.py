@@ -12,10 +12,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from unrolled.lab.data.corpus import Dataset, Tagging
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.formats.conll import ColumnSentence, read_columns, to_iobes
 from unrolled.lab.data.reading import only_valid
 from unrolled.lab.data.spans import Scheme
-from unrolled.lab.data.text_files import find_file
 
 __all__ = ["Conll2003"]
 

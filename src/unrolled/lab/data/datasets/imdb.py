@@ -16,9 +16,10 @@ from pathlib import Path
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.json_lines import read_json_objects
 from unrolled.lab.data.reading import only_valid
-from unrolled.lab.data.text_files import find_file, malformed
+from unrolled.lab.data.text_files import malformed
 from unrolled.lab.data.tokenise import tokenise
 
 __all__ = ["Imdb"]

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from unrolled.lab.data.corpus import Dataset, SentencePair, Translation
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.formats.parallel import read_parallel
 from unrolled.lab.data.reading import only_valid
-from unrolled.lab.data.text_files import find_file
 
 __all__ = ["Multi30k", "Multi30kFromEnglish"]
 

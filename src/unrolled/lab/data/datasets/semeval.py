@@ -15,7 +15,8 @@ from pathlib import Path
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Dataset, Example, Relations, hold_out
-from unrolled.lab.data.text_files import find_file, iter_lines, malformed
+from unrolled.lab.data.data_folder import find_file
+from unrolled.lab.data.text_files import iter_lines, malformed
 from unrolled.lab.data.tokenise import tokenise_marked
 
 __all__ = ["RELATIONS", "SemEval2010"]

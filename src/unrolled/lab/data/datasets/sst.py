@@ -25,7 +25,8 @@ from typing import Any
 
 from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Dataset, Example, RatedText, Regression
-from unrolled.lab.data.text_files import find_file, iter_lines
+from unrolled.lab.data.data_folder import find_file
+from unrolled.lab.data.text_files import iter_lines
 
 __all__ = [
     "Node",

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from unrolled.lab.data.corpus import Classification, Dataset, Example, hold_out
-from unrolled.lab.data.text_files import find_file, iter_lines, malformed
+from unrolled.lab.data.data_folder import find_file
+from unrolled.lab.data.text_files import iter_lines, malformed
 from unrolled.lab.data.tokenise import tokenise
 
 __all__ = ["UciAmazon", "UciImdb", "UciYelp"]

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unrolled.lab.data.corpus import Dataset, Question, Selection
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.formats.answers import CandidateLine, gather_questions
-from unrolled.lab.data.text_files import find_file, iter_lines, malformed
+from unrolled.lab.data.text_files import iter_lines, malformed
 
 __all__ = ["WikiQa"]
 

@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 
 from unrolled.lab.data.corpus import Dataset, Stream, Words
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.formats.text import word_lines
-from unrolled.lab.data.text_files import find_file, iter_lines
+from unrolled.lab.data.text_files import iter_lines
 from unrolled.lab.data.tokenise import split_at_spaces
 
 __all__ = ["WikiText2", "WikiText103"]

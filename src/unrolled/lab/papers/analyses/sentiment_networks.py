@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from unrolled.lab.data.corpus import Classification
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.datasets.negation import NegationReviews
-from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation

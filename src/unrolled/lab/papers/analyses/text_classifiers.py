@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from unrolled.lab.data.corpus import Classification, Example
-from unrolled.lab.data.text_files import find_file
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import TrialSetup

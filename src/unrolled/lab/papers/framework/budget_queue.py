@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unrolled.lab.data.text_files import MissingDataError
+from unrolled.lab.data.data_folder import MissingDataError
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import OTHER_PROCESS, PAUSE, Progress, run_trial

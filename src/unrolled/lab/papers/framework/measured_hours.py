@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from unrolled.lab.data.text_files import MissingDataError
+from unrolled.lab.data.data_folder import MissingDataError
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.time_limit import TimeIsUp, time_limit

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from unrolled.errors import UsageError
-from unrolled.lab.data.text_files import find_file
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.word_vectors import vector_size
 from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 

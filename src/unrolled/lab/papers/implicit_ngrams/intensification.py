@@ -22,7 +22,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Regression
-from unrolled.lab.data.text_files import find_file
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.papers.analyses.polarity import context_scores, ngram_scores
 from unrolled.lab.papers.analyses.sentences.polar_adjectives import (
     PolarAdjectives,

@@ -27,8 +27,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.datasets.sst import read_trees
-from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.analyses.attribution_methods.labelled_phrases import (
     LENGTH_RANGES,
     LabelledPhrases,

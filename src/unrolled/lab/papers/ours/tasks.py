@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.load import load_dataset
-from unrolled.lab.data.text_files import find_file
 from unrolled.lab.papers.analyses.expansion_errors import largest_remainder
 from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
 from unrolled.lab.papers.framework.corpora import SMALL

@@ -32,7 +32,7 @@ from typing import Any
 import torch
 
 from unrolled.lab.data.corpus import Classification
-from unrolled.lab.data.text_files import find_file
+from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_vectors import read_vectors
 from unrolled.lab.papers.analyses.published_code.new_optimisers import NarrowContinuingClassify

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from unrolled.lab.data.corpus import Example, Relations
 from unrolled.lab.data.tokenise import ENTITY_MARKERS
-from unrolled.lab.metrics.f1_scores import without_direction
+from unrolled.lab.metrics.relation_f1 import without_direction
 
 __all__ = ["without_directions", "without_markers"]
 
