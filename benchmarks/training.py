@@ -35,9 +35,10 @@ from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, Step
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.environment import describe_machine
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Metric
 
 REAL = {

@@ -13,7 +13,8 @@ from unrolled.lab.data.corpus import Classification, Corpus, Example
 from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.training.callbacks import Callback
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.data_settings import DataSettings
+from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Loss, Metric, Task
 
 __all__ = ["DATA", "Carry", "Watching", "carry", "classify", "settings", "stream", "told", "weights"]

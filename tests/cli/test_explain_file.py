@@ -19,9 +19,10 @@ from torch import nn
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_folder import load_run
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
 WORDS = ("not", "a", "bad", "film", "it", "is", "good", ".")

@@ -8,8 +8,9 @@ import pytest
 
 from unrolled.lab.data.corpus import Stream, Words
 from unrolled.lab.tasks.lm import LanguageModelling, WordModelSettings
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 LINES = [[colour, "is", colour, "<eos>"] for colour in random.Random(0).choices(("red", "blue"), k=400)]
 

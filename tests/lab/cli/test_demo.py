@@ -14,9 +14,10 @@ from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE, NegationRevi
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.papers.analyses.polarity import open_phrases
 from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_folder import Run, load_run
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
 pytestmark = pytest.mark.slow

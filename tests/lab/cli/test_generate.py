@@ -6,8 +6,9 @@ import torch
 
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 
 def test_it_writes_what_it_learned(echoes, unrolled):

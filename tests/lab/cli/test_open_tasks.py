@@ -14,9 +14,10 @@ from unrolled.lab.cli.next_command import next_command
 from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.tasks import TASKS
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_folder import load_run
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
 SAID = {

@@ -12,9 +12,10 @@ import torch
 from unrolled.lab.data.batches.windows import RunningText
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.tasks.classify import Classify
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_folder import load_run
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 
 def test_what_the_network_learned_is_likelier_and_stands_first(echoes, unrolled):

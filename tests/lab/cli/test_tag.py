@@ -13,8 +13,9 @@ import pytest
 from unrolled.lab.data.corpus import Classification, Example, TaggedSentence, Tagging
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.tag import Tag, TagSettings
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 Command = Callable[..., Any]
 PEOPLE = ("Ada", "Alan", "Grace")

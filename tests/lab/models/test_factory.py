@@ -19,7 +19,8 @@ from unrolled.lab.models.factory import (
     make_pooling,
 )
 from unrolled.lab.models.settings import EncoderSettings, PooledSettings
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.data_settings import DataSettings
+from unrolled.lab.training.settings import TrainingSettings
 
 
 @pytest.mark.parametrize(("name", "kind"), [("rnn", nn.RNN), ("gru", nn.GRU), ("lstm", nn.LSTM)])

@@ -16,8 +16,9 @@ from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.regress import Regress
 from unrolled.lab.tasks.tag import Tag
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.trained_model import TrainedModel
 
 TEXTS = ["a good film", "not a bad film .", "bad", "it is good , not bad", "Never seen words"]

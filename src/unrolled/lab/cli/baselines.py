@@ -16,8 +16,8 @@ from unrolled.report.formatting import visible
 
 if TYPE_CHECKING:
     from unrolled.lab.data.corpus import Corpus
+    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.run_folder import Run
-    from unrolled.lab.training.settings import DataSettings
 
 __all__ = ["compare_with_baselines", "note_of_ratings"]
 

@@ -74,9 +74,10 @@ def _train(encoder: Literal["gru", "lstm"], folder: Path, seed: int, console: Co
     from unrolled.lab.data.datasets.negation import NegationReviews
     from unrolled.lab.models.settings import PooledSettings
     from unrolled.lab.tasks.classify import Classify
+    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.engine import train
     from unrolled.lab.training.progress import TrainingProgress
-    from unrolled.lab.training.settings import DataSettings, TrainingSettings
+    from unrolled.lab.training.settings import TrainingSettings
 
     architecture = PooledSettings(encoder=encoder, hidden=100, embedding=100, dropout=0.0, word_dropout=0.0)
     # The paper trains with Adagrad too. Longer training changes no prediction, but larger weights leave the

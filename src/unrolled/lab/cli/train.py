@@ -34,7 +34,8 @@ from unrolled.registry import names_in_source, texts_in_source
 
 if TYPE_CHECKING:
     from unrolled.lab.models.settings import EncoderSettings
-    from unrolled.lab.training.settings import DataSettings, TrainingSettings
+    from unrolled.lab.training.data_settings import DataSettings
+    from unrolled.lab.training.settings import TrainingSettings
     from unrolled.lab.training.task import Task
 
 __all__ = ["app"]
@@ -139,7 +140,8 @@ def _command(task: type[Task[Any, Any]], words: Sequence[str]) -> Any:
     """Make the command of a task; ``words`` are its command line, which advice repeats."""
     from unrolled.lab.data.formats import FORMATS
     from unrolled.lab.data.load import dataset_names
-    from unrolled.lab.training.settings import DataSettings, TrainingSettings
+    from unrolled.lab.training.data_settings import DataSettings
+    from unrolled.lab.training.settings import TrainingSettings
 
     def run(**given: Any) -> None:
         _train(task, {key: value for key, value in given.items() if value not in (None, [])}, [task.name, *words])
@@ -171,7 +173,8 @@ def _command(task: type[Task[Any, Any]], words: Sequence[str]) -> Any:
 
 def _combine(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Choices:
     """Combine flags, settings file and the task's defaults, in this order of precedence."""
-    from unrolled.lab.training.settings import DataSettings, TrainingSettings
+    from unrolled.lab.training.data_settings import DataSettings
+    from unrolled.lab.training.settings import TrainingSettings
 
     written: dict[str, Any] = {}
     if "config" in given:
@@ -198,7 +201,8 @@ def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str,
 
 def _validate(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices:
     from unrolled.lab.data.load import dataset_names
-    from unrolled.lab.training.settings import DataSettings, TrainingSettings
+    from unrolled.lab.training.data_settings import DataSettings
+    from unrolled.lab.training.settings import TrainingSettings
 
     def of(settings: Any) -> dict[str, Any]:
         return {key: value for key, value in values.items() if key in settings.model_fields}

@@ -17,9 +17,9 @@ from unrolled.errors import DataError, FileError, UnrolledError
 from unrolled.lab.data.checksums import CorpusChanges, CorpusChecksums, file_checksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.max_length import cut_long, longest_text
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.run_files import read_json, to_json
 from unrolled.lab.training.run_names import DATA
-from unrolled.lab.training.settings import DataSettings
 from unrolled.lab.training.stored_paths import abbreviate, expand
 
 __all__ = [

@@ -19,6 +19,7 @@ from unrolled.lab.data.checksums import CorpusChecksums
 from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.data_check import check_data, write_checksums
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.distributed import ProcessGroup, process_group
 from unrolled.lab.training.environment import Environment, threads
 from unrolled.lab.training.initial_vectors import set_initial_vectors
@@ -32,7 +33,7 @@ from unrolled.lab.training.run_folder import Run, RunConfig, load_config, load_r
 from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.run_names import is_finished
 from unrolled.lab.training.sample_check import check_sample
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer
 from unrolled.lab.training.training_state import seed_all, seeded

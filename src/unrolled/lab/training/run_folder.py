@@ -29,6 +29,7 @@ from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
 from unrolled.lab.training.checkpoints import Checkpoints, load_tensors
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.environment import Environment
 from unrolled.lab.training.logs import read_history
 from unrolled.lab.training.run_files import (
@@ -40,7 +41,7 @@ from unrolled.lab.training.run_files import (
     required_file,
 )
 from unrolled.lab.training.run_names import CHECKPOINTS, CONFIG, LOG, METRICS, TASK, WEIGHTS, is_finished, was_replaced
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.stored_paths import abbreviate, expand
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.trained_model import TrainedModel

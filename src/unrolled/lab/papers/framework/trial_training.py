@@ -19,11 +19,12 @@ from unrolled.lab.minute_lines import MinuteLines
 from unrolled.lab.papers.framework.experiment import TrialSetup
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step
+from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.initial_vectors import find_vectors
 from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.run_lock import RunLock
-from unrolled.lab.training.settings import DataSettings, TrainingSettings
+from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Task
 
 __all__ = [
