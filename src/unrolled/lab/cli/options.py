@@ -6,6 +6,7 @@ import inspect
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
@@ -89,11 +90,13 @@ class MultiValueCommand(typer.core.TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Repeat the option before each of its values, as the parser expects it."""
-        has_argument = any(each.param_type_name == "argument" for each in self.params)
-        if has_argument and (not args or args[0].startswith("-")):
+        arguments = sum(each.param_type_name == "argument" for each in self.params)
+        leading = list(takewhile(lambda word: not word.startswith("-"), args))
+        if len(leading) < arguments:
             return super().parse_args(ctx, args)
-        if not has_argument and args and not args[0].startswith("-"):
-            raise UsageError(f"{args[0]!r} follows no option; a dataset or a file is named by --data: --data {args[0]}")
+        if len(leading) > arguments:
+            word = leading[arguments]
+            raise UsageError(f"{word!r} follows no option; a dataset or a file is named by --data: --data {word}")
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(ctx, list(_spread(args, repeated)))
 
