@@ -267,7 +267,8 @@ def test_explain_reads_standard_input_as_a_file_of_a_text_a_line(unrolled, tmp_p
     assert refused.status == 65
     assert "standard input:2: expected UTF-8 text" in refused.err
     monkeypatch.setattr("sys.stdin", io.StringIO(content))
-    unrolled("explain", "runs/reviews", "--file", "-", "--text-column", "1").assert_refused(2, "every line of standard")
+    message = "--text-column is given, but standard input is read as a text a line"
+    unrolled("explain", "runs/reviews", "--file", "-", "--text-column", "1").assert_refused(2, message)
 
 
 def test_a_split_of_a_file_and_a_column_of_standard_input_are_refused(unrolled, tmp_path, monkeypatch):
@@ -280,5 +281,9 @@ def test_a_split_of_a_file_and_a_column_of_standard_input_are_refused(unrolled, 
     monkeypatch.setattr("sys.stdin", io.StringIO("review,stars\na dull film,1\n"))
     for option in (("--text-column", "review"), ("--no-header",), ("--split", "dev")):
         refused = unrolled("predict", "runs/reviews", *option)
-        refused.assert_refused(2, f"{option[0]} is given, but every line of standard input is a text; give the path")
+        refused.assert_refused(
+            2,
+            f"{option[0]} is given, but standard input is read as a text a line, as JSON lines, or as a table whose "
+            "first line names the texts; give the path of a file",
+        )
     assert unrolled("predict", "runs/reviews").status == 0

@@ -94,8 +94,8 @@ def _texts_of_standard_input(
     """Read a text a line as it comes; or all of a table or of JSON lines, which the first line tells."""
     if given := [*reading.columns, *([] if split is None else ["--split"])]:
         raise UsageError(
-            f"{given[0]} is given, but every line of standard input is a text; give the path of a file (read "
-            "otherwise are JSON lines, and a table whose first line names the texts)"
+            f"{given[0]} is given, but standard input is read as a text a line, as JSON lines, or as a table whose "
+            "first line names the texts; give the path of a file"
         )
     lines = standard_input_escaped()
     first = list(islice(lines, 1))
