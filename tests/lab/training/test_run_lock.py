@@ -22,6 +22,7 @@ from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.run_lock import LOCK, RunLock
+from unrolled.lab.training.run_names import partial_name
 
 CORPUS = told()
 SHORT = settings(epochs=2, checkpoint_every=3)
@@ -109,6 +110,16 @@ def test_two_trainings_into_one_folder_at_once(tmp_path):
         [each.join() for each in threads]
         assert sorted(end == "writes" for end in ends) == [False, True]
         assert re.search(WRITER, next(end for end in ends if end != "writes"))
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_run_that_another_process_is_creating_is_called_by_its_own_name(tmp_path, force):
+    creating = RunLock.acquire_new(partial_name(tmp_path / "run"))
+    with pytest.raises(UsageError, match=f"^{re.escape(str(tmp_path / 'run'))} {WRITER}") as caught:
+        learn(tmp_path / "run", force=force)
+    assert caught.value.in_use
+    creating.release()
+    assert not caught.value.in_use
 
 
 def test_two_processes_that_resume_one_run_at_once(tmp_path, whole):

@@ -65,7 +65,7 @@ def create_run_folder(folder: Path, config: RunConfig, force: bool, fill: Callab
     """
     partial, replaced = partial_name(folder), replaced_name(folder)
     try:
-        lock = RunLock.acquire_new(partial)
+        lock = RunLock.acquire_new(partial, folder)
         try:
             _remove_rest(partial)
             _put_back(folder, replaced)
@@ -114,7 +114,7 @@ def put_back_replaced(folder: Path) -> None:
         return
     partial, replaced = partial_name(folder), replaced_name(folder)
     try:
-        lock = RunLock.acquire_new(partial)
+        lock = RunLock.acquire_new(partial, folder)
         try:
             _put_back(folder, replaced)
         finally:

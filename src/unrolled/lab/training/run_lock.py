@@ -86,8 +86,12 @@ class RunLock:
         _LIVE.add(self)
 
     @classmethod
-    def acquire(cls, folder: Path) -> RunLock:
+    def acquire(cls, folder: Path, run: Path | None = None) -> RunLock:
         """Take the lock, without waiting.
+
+        Args:
+            folder: The folder to lock.
+            run: The run folder that it will be, which errors name in its place.
 
         Raises:
             InUseError: If another process, or another thread, writes this run; it names host and process.
@@ -101,9 +105,9 @@ class RunLock:
             except FileNotFoundError:
                 raise
             except OSError as error:
-                raise FileError(f"{folder}: cannot be written: {error.strerror or error}") from None
+                raise FileError(f"{run or folder}: cannot be written: {error.strerror or error}") from None
             try:
-                _lock(descriptor, folder)
+                _lock(descriptor, folder, run or folder)
                 if _same_file(descriptor, path):  # else its holder has removed it since it was opened
                     return cls(folder, descriptor)
             except BaseException:
@@ -112,12 +116,12 @@ class RunLock:
             os.close(descriptor)
 
     @classmethod
-    def acquire_new(cls, folder: Path) -> RunLock:
+    def acquire_new(cls, folder: Path, run: Path | None = None) -> RunLock:
         """Take the lock of a folder that is made if there is none; see :meth:`acquire`."""
         while True:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                return cls.acquire(folder)
+                return cls.acquire(folder, run)
             except FileNotFoundError:  # another process has renamed or removed it in between
                 time.sleep(_PAUSE)
             except FileExistsError as error:  # or has removed it while mkdir looked what stands there
@@ -188,30 +192,30 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
-    """Lock the file and write the note."""
+def _lock(descriptor: int, folder: Path, shown: Path) -> None:
+    """Lock the file and write the note; errors call the folder ``shown``."""
     note = _Note.of_this_process()
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _HELD:
-            _refuse(folder, _awaited_note(descriptor))
+            _refuse(folder, shown, _awaited_note(descriptor))
         if error.errno not in _NO_LOCKS:
-            raise FileError(f"{folder}: cannot be locked: {error.strerror or error}") from None
+            raise FileError(f"{shown}: cannot be locked: {error.strerror or error}") from None
         held = _read_note(descriptor)
         if held is not None and held.runs:
-            _refuse(folder, held, "; if it does not, remove " + str(folder / LOCK))
+            _refuse(folder, shown, held, "; if it does not, remove " + str(folder / LOCK))
         _write_note(descriptor, note)
         time.sleep(_SETTLED)
         if (held := _read_note(descriptor)) != note:
-            _refuse(folder, held)
+            _refuse(folder, shown, held)
         return
     _write_note(descriptor, note)
 
 
-def _refuse(folder: Path, note: _Note | None, else_do: str = "") -> NoReturn:
+def _refuse(folder: Path, shown: Path, note: _Note | None, else_do: str = "") -> NoReturn:
     writer = "another process" if note is None else f"process {note.process} on {note.host}"
-    raise InUseError(f"{folder} is being written by {writer}: wait until it has ended, or stop it{else_do}", folder)
+    raise InUseError(f"{shown} is being written by {writer}: wait until it has ended, or stop it{else_do}", folder)
 
 
 def _write_note(descriptor: int, note: _Note) -> None:
