@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
 
 from unrolled.cli.process_setup import prepare_process
 
@@ -43,6 +46,16 @@ def test_no_home_no_terminal_no_temporary_folder_and_an_ascii_terminal_of_one_co
     assert (done.returncode, done.stderr.count(b"\n")) == (status, int(status > 0)), done.stderr
     assert b"internal" not in done.stderr
     assert done.stdout or status
+
+
+@pytest.mark.slow
+def test_what_torch_says_of_its_own_choice_of_code_is_not_shown(tmp_path):
+    torch.manual_seed(0)
+    parts = {"emb": nn.Embedding(2, 4), "core": nn.LSTM(4, 5, proj_size=3), "fc": nn.Linear(3, 2)}
+    save_file(nn.ModuleDict(parts).state_dict(), tmp_path / "net.safetensors")
+    (tmp_path / "words.txt").write_text("not\nbad\n")
+    done = said("explain --weights net.safetensors --vocab words.txt not bad", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_closed_streams_are_empty_ones(tmp_path):

@@ -6,6 +6,7 @@ import logging
 import os
 import pathlib
 import sys
+import warnings
 
 __all__ = ["prepare_process"]
 
@@ -14,7 +15,7 @@ NARROWEST = 40
 
 
 def prepare_process() -> None:
-    """Open closed streams, and set a readable width and a quiet matplotlib.
+    """Open closed streams, set a readable width, and silence what libraries say of their own matters.
 
     A stream that was closed (``>&-``, or a daemon's) is read and written as an empty one. Without this, the next file
     that is opened becomes the standard output.
@@ -26,3 +27,5 @@ def prepare_process() -> None:
     if columns.isdecimal() and int(columns[:6]) < NARROWEST:
         os.environ["COLUMNS"] = str(NARROWEST)
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it says where it keeps its cache without a home
+    # torch, of an LSTM with a projection: the results are the same
+    warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN", UserWarning)
