@@ -83,3 +83,14 @@ def test_the_note_says_what_a_contribution_is_of():
     mean = VALUES.reshape(-1, 2).mean(axis=0)
     assert abs(fit.explain(np.tile(mean, (6, 1))).feature_scores).max() < 1e-9  # at the mean nothing is contributed
     assert abs(fit.explain(np.tile(mean + 1, (6, 1))).feature_scores).max() > 1e-3
+
+
+@pytest.mark.parametrize("form", [np.asarray, lambda table: pd.DataFrame(table, columns=["load", "heat"])])
+def test_a_note_says_that_the_columns_of_a_table_are_steps(form):
+    said = "each row was read as a series of one feature, its columns as the steps; of a table whose rows are steps"
+    table = VALUES[:, 0, :]
+    fit = regressor().fit(form(table), TOTALS)
+    assert [said in note for note in fit.explain(table[0]).notes].count(True) == 1
+    assert said in " ".join(fit.explain_batch(form(table))[0].notes)
+    for sequences in (table[:, None, :], [row[:, None] for row in table], [row[None] for row in table]):
+        assert said not in " ".join(regressor().fit(sequences, TOTALS).explain(sequences[0]).notes)

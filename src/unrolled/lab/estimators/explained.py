@@ -28,7 +28,7 @@ from unrolled.lab.estimators.inputs import (
     refuse_other_than_texts,
     with_features,
 )
-from unrolled.lab.estimators.shown_numbers import with_values
+from unrolled.lab.estimators.shown_numbers import with_values, with_values_of_row
 from unrolled.lab.estimators.verbose_lines import verbose_lines
 from unrolled.report.unknown_words import mark_unknown, note_unknown
 
@@ -191,7 +191,8 @@ class ExplainsExamples(BaseEstimator):
     def _shown(self, found: Explanation, sequence: NDArray[Any], words: tuple[str, ...] | None) -> Explanation:
         """Show numbers as they were given, and note words that no training text holds."""
         if words is None:
-            return with_values(found, torch.tensor(sequence))  # a copy: an array may be read-only
+            values = torch.tensor(sequence)  # a copy: an array may be read-only
+            return with_values_of_row(found, values) if self.rows_ else with_values(found, values)
         return replace(found, notes=(*found.notes, *note_unknown(self._unknown(words), UNKNOWN_WORD)))
 
 
