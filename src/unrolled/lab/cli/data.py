@@ -1,4 +1,4 @@
-"""``unrolled data``: list, describe, check and fetch datasets, and make tables of text files."""
+"""``unrolled data``: list, describe, check and fetch datasets; and ``unrolled data table``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from unrolled.errors import DataError, UnrolledError, UsageError
 from unrolled.lab.cli.options import DataFolder
+from unrolled.lab.cli.text_table import write_table
 from unrolled.lab.data.data_folder import data_folder
 from unrolled.report.formatting import visible
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["app"]
-
-_SHOWN = 5
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -175,56 +174,7 @@ def check_datasets(
         raise first
 
 
-@app.command("table")
-def write_table(
-    folder: Annotated[
-        Path, typer.Argument(help="A folder of text files, or one with a folder of them for each label.")
-    ],
-    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
-) -> None:
-    """Make a table of texts that are files of their own, such as reviews in folders pos and neg.
-
-    The name of a text's folder becomes its label; files at other depths and empty files are left out and named.
-    `unrolled train` and `unrolled predict` read the table.
-
-        unrolled data table reviews --out reviews.csv
-        unrolled train classify --data reviews.csv
-    """
-    import csv
-    import io
-    from collections import Counter
-
-    from unrolled.atomic_write import atomic_write
-    from unrolled.cli.output_file import check_new, check_not_read
-    from unrolled.lab.data.text_folders import files_left_out, read_text_folder
-    from unrolled.report.formatting import counted, harmless
-
-    check_new(out, force, ".csv")
-    found = list(read_text_folder(folder))
-    check_not_read(out, [folder / each.name for each in found])
-    lies_in = out.resolve().parent
-    if lies_in.parent == folder.resolve() or lies_in in {(folder / each.name).resolve().parent for each in found}:
-        raise UsageError(f"{out} would lie among the texts, and be read as one the next time; choose another folder")
-    texts = [each for each in found if each.text]
-    if not texts:
-        raise DataError(f"{folder}: every file in it is empty; expected texts, one a file")
-    labels = Counter(each.label for each in texts if each.label is not None)
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["text", *(["label"] if labels else []), "file"])
-    writer.writerows([each.text, *([each.label] if labels else []), each.name] for each in texts)
-    atomic_write(out, file.getvalue().encode(errors="backslashreplace"), new=not force)
-    others = [name for name in files_left_out(folder) if not out.samefile(folder / name)]
-    for names, why in (
-        ([each.name for each in found if not each.text], "empty"),
-        (others, "not in the folder of a label" if labels else "in a folder below"),
-    ):
-        if names:
-            shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
-            typer.echo(harmless(f"left out, {why}: {counted(len(names), 'file')} ({shown})"), err=True)
-    said = "; labels " + ", ".join(f"{label} ({count:,})" for label, count in labels.items()) if labels else ""
-    typer.echo(f"{counted(len(texts), 'text')}: {visible(f'{out}{said}')}")
+app.command("table")(write_table)
 
 
 @app.command("fetch")
