@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,8 +13,9 @@ from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.error_page import write_error_page
+from unrolled.lab.cli.evaluated_data import GivenData, read_examples, warn_of_examples
 from unrolled.lab.cli.labelled_predictions import is_text_classification, predict_classes, predict_ratings
-from unrolled.lab.cli.options import MultiValueCommand, RunDataFolder, offer, print_notes, run_argument
+from unrolled.lab.cli.options import MultiValueCommand, RunDataFolder, offer, run_argument
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
 from unrolled.lab.cli.printed_metrics import format_metrics
@@ -26,7 +25,6 @@ from unrolled.named_sources import check_run, check_source, is_hub_dataset
 from unrolled.report.formatting import harmless, visible
 
 if TYPE_CHECKING:
-    from unrolled.lab.data.reading import Reading
     from unrolled.lab.training.run_folder import Run
 
 __all__ = ["app", "evaluate"]
@@ -36,6 +34,21 @@ _SPLITS = ("test", "dev", "train")
 _SHOWN, _ON_THE_PAGE = 5, 50
 _CLASSES = 20
 """With more classes, a table of them is written only on request."""
+
+
+class _Wanted(NamedTuple):
+    """What to show and to write beside the metrics, as the options say."""
+
+    errors: int | None
+    predictions: Path | None
+    html: Path | None
+    page_errors: int | None
+    force: bool
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files to write."""
+        return tuple(each for each in (self.predictions, self.html) if each is not None)
 
 
 def _own(help_text: str, *names: str) -> typer.models.OptionInfo:
@@ -87,126 +100,59 @@ def evaluate(
         unrolled evaluate runs/reviews --html errors.html
         unrolled evaluate runs/reviews --data more.csv --predictions predictions.csv
     """
-    _check_options(run, data, split, predictions, html, page_errors)
-    check_new(predictions, force, ".csv")
-    check_new(html, force, ".html", ".htm")
-    for path in (predictions, html):
-        check_not_read(path, [*(data or ()), *files_of_run(run)])
-    from unrolled.lab.training.data_check import file_warnings
+    from unrolled.lab.data.reading import Reading
 
+    wanted = _Wanted(errors, predictions, html, page_errors, force)
+    names = data or ()
+    _check_options(run, names, split, wanted)
     loaded = load_with_warning(run)
-    if predictions is not None or html is not None:
+    if wanted.files:
         loaded.text_task()
-        for path in (predictions, html):
-            check_not_read(path, () if data else loaded.data.files(data_dir).values())
-    _check_task(loaded, html, errors)
-    own = _own_reading(loaded)
-    reading = replace(
-        own,
-        text_column=text_column or own.text_column,
-        label_column=label_column or own.label_column,
-        header=own.header and not no_header,
-        skip_invalid=own.skip_invalid or skip_invalid,
-    )
-    if not data and (reading != own or format_name is not None):
-        raise UsageError(
-            "--format and the options about columns and rows are for --data FILE; the run's own data are read as in "
-            "its training"
-        )
-    examples, title = _examples(loaded, data, split or "test", format_name, reading, data_dir)
+        for path in wanted.files:
+            check_not_read(path, () if names else loaded.data.files(data_dir).values())
+    _check_task(loaded, wanted)
+    said = Reading(text_column, label_column, not no_header, skip_invalid)
+    examples, title = read_examples(loaded, GivenData(names, split or "test", format_name, said, data_dir))
     encoded = loaded.task.encode(examples)
-    if data:
-        _warn(file_warnings(loaded.folder, examples, [Path(name) for name in data], loaded.data))
+    if names:
+        warn_of_examples(loaded, names, examples)
     found, outputs = _evaluated(loaded, encoded)
-    with outlast_reader((predictions, html)):
+    with outlast_reader(wanted.files):
         typer.echo(f"{harmless(title)} ({len(encoded):,}): {format_metrics(loaded.task.metrics, found)}")
         _print_details(loaded, encoded)
-        if is_text_classification(loaded):
-            predicted = predict_classes(loaded, examples, outputs)
-            print_classes(predicted, _SHOWN if errors is None else errors, _CLASSES)
-            if html is not None:
-                typer.echo(write_error_page(html, loaded, predicted, page_errors or _ON_THE_PAGE, not force))
-            rows = predicted.rows
-        elif predictions is not None:
-            rows = predict_ratings(loaded, examples, outputs)
-        if predictions is not None:
-            write_predictions(predictions, loaded.task.classes, rows, force)
-            typer.echo(f"predictions: {visible(str(predictions))}")
+        _show_predictions(loaded, examples, outputs, wanted)
 
 
-def _check_options(
-    run: Path,
-    data: Sequence[str] | None,
-    split: str | None,
-    predictions: Path | None,
-    html: Path | None,
-    page_errors: int | None,
-) -> None:
+def _check_options(run: Path, data: Sequence[str], split: str | None, wanted: _Wanted) -> None:
     """Refuse what can be refused without reading the run."""
     if split is not None and split not in _SPLITS:
         raise UnknownNameError("split", split, _SPLITS)
     check_run(run)
-    for name in data or ():
+    for name in data:
         check_source(name)
     if split is not None and data and not is_hub_dataset(data[0]):
         raise UsageError(f"--split is {split}, but {data[0]} is a file without splits; leave it out")
-    if predictions is not None and html is not None and os.path.realpath(predictions) == os.path.realpath(html):
-        raise UsageError(f"--predictions and --html both name {predictions}; name two files")
-    if page_errors is not None and html is None:
+    if len({os.path.realpath(path) for path in wanted.files}) < len(wanted.files):
+        raise UsageError(f"--predictions and --html both name {wanted.predictions}; name two files")
+    if wanted.page_errors is not None and wanted.html is None:
         raise UsageError("--page-errors is for --html; give --html as well, or leave it out")
+    check_new(wanted.predictions, wanted.force, ".csv")
+    check_new(wanted.html, wanted.force, ".html", ".htm")
+    for path in wanted.files:
+        check_not_read(path, [*data, *files_of_run(run)])
 
 
-def _check_task(loaded: Run, html: Path | None, errors: int | None) -> None:
+def _check_task(loaded: Run, wanted: _Wanted) -> None:
     """Refuse what the run's task does not have."""
-    if html is not None and not loaded.task.classes:
-        raise UsageError(
-            f"--html shows errors of classes, and the task {loaded.task.name} predicts numbers; leave it out"
-        )
-    if errors is not None and not is_text_classification(loaded):
-        raise UsageError(f"--errors shows errors of classes, and the task {loaded.task.name} has none; leave it out")
-
-
-def _own_reading(loaded: Run) -> Reading:
-    """Return how the run's own files were read, with the columns that it was trained on."""
-    from unrolled.lab.training.data_check import trained_columns
-
-    text, label = trained_columns(loaded.folder)
-    return replace(loaded.data.reading, trained_text=text, trained_label=label)
+    task = loaded.task
+    if wanted.html is not None and not task.classes:
+        raise UsageError(f"--html shows errors of classes, and the task {task.name} predicts numbers; leave it out")
+    if wanted.errors is not None and not is_text_classification(loaded):
+        raise UsageError(f"--errors shows errors of classes, and the task {task.name} has none; leave it out")
 
 
 app = typer.Typer(add_completion=False)
 app.command("evaluate", cls=MultiValueCommand)(evaluate)
-
-
-def _examples(
-    loaded: Run,
-    data: Sequence[str] | None,
-    split: str,
-    format_name: str | None,
-    reading: Reading,
-    data_dir: Path | None,
-) -> tuple[Any, str]:
-    """Read what to evaluate on, and its title."""
-    from unrolled.lab.data.formats import read_split
-    from unrolled.lab.data.hub import read_hub_split
-    from unrolled.lab.training.data_check import data_warnings, read_with_checksums
-
-    if data and is_hub_dataset(data[0]):
-        if others := [*data[1:], *([] if format_name is None else ["--format"])]:
-            raise UsageError(f"{data[0]} has columns and splits of its own; leave out {others[0]}")
-        examples, notes = read_hub_split(data[0], loaded.task.kind, loaded.task.classes, split, reading)
-        print_notes(notes)
-        return examples, data[0]
-    if data:
-        files = [Path(name) for name in data]
-        examples, notes = read_split(loaded.task.kind, files, loaded.task.classes, format_name, reading)
-        print_notes(notes)
-        return examples, ", ".join(data)
-    read = partial(loaded.data.reload_corpus, loaded.task.kind, data_dir, loaded.settings.seed)
-    corpus, checksums = read_with_checksums(read, loaded.data, data_dir)
-    _warn(data_warnings(loaded.folder, corpus, checksums, split))
-    print_notes(corpus.notes)
-    return getattr(corpus, split), f"{loaded.data.title}, {split}"
 
 
 def _evaluated(loaded: Run, encoded: Any) -> tuple[Mapping[str, float], Any]:
@@ -236,6 +182,17 @@ def _print_details(loaded: Run, encoded: Any) -> None:
         typer.echo(harmless(line))
 
 
-def _warn(lines: Sequence[str]) -> None:
-    for line in lines:
-        typer.echo(f"warning: {harmless(line)}", err=True)
+def _show_predictions(loaded: Run, examples: Any, outputs: Any, wanted: _Wanted) -> None:
+    """Print how well each class of texts is predicted, if they have classes, and write the files that are wanted."""
+    if is_text_classification(loaded):
+        predicted = predict_classes(loaded, examples, outputs)
+        print_classes(predicted, _SHOWN if wanted.errors is None else wanted.errors, _CLASSES)
+        if wanted.html is not None:
+            most = wanted.page_errors or _ON_THE_PAGE
+            typer.echo(write_error_page(wanted.html, loaded, predicted, most, not wanted.force))
+        rows = predicted.rows
+    elif wanted.predictions is not None:
+        rows = predict_ratings(loaded, examples, outputs)
+    if wanted.predictions is not None:
+        write_predictions(wanted.predictions, loaded.task.classes, rows, wanted.force)
+        typer.echo(f"predictions: {visible(str(wanted.predictions))}")
