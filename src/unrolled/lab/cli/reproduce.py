@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.cli.completed_values import paper_items
-from unrolled.cli.wrapped_line import print_wrapped
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.lab.cli.listed_items import choose_items, list_items
 from unrolled.lab.cli.options import DataFolder, offer
 from unrolled.lab.cli.printed_table import print_table
 from unrolled.lab.cli.reproduction import Reproduction, TrialLines
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
     from unrolled.lab.papers.framework.result_store import ResultStore
 
 __all__ = ["reproduce"]
-
-_PLACES = re.compile(r"\b(table|figure|section|appendix)s? [^;:(]*\d")
-"""The tables, figures and sections in the source of an item."""
 
 
 def reproduce(
@@ -126,7 +121,7 @@ def reproduce(
     store = ResultStore(results)
     if estimate and hours is not None:
         raise UsageError("--estimate makes first steps only and --hours runs trials: pass one of the two")
-    chosen = members if everything else _choose(members, items or [])
+    chosen = members if everything else choose_items(members, items or [])
     offered = chosen or members
     if vectors is not None:
         from unrolled.lab.papers.framework.other_vectors import begin_with
@@ -134,11 +129,9 @@ def reproduce(
         offered = begin_with(offered, vectors, data_dir)
         chosen = offered if chosen else []
     if import_results is not None:
-        if not import_results.is_dir():
-            raise UsageError(f"{import_results} is not a folder: pass a folder of results to --import-results")
-        typer.echo(f"imported: {store.import_from(import_results)} results")
+        _import_results(store, import_results)
     if list_them:
-        _list(offered, chosen_scale, store)
+        list_items(offered, chosen_scale, store)
         return
     if estimate:
         _estimate(offered, chosen_scale, data_dir)
@@ -157,52 +150,18 @@ def reproduce(
     _write_pages(members, store, figures, write, gallery)
 
 
+def _import_results(store: ResultStore, folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: pass a folder of results to --import-results")
+    typer.echo(f"imported: {store.import_from(folder)} results")
+
+
 def _kept_command(items: list[str], scale: str, vectors: str | None, hours: float | None) -> str:
     """Write the command that a result keeps: without folders, which are of one machine only."""
     words = [*items, "--scale", scale]
     words += [] if vectors is None else ["--vectors", vectors]
     words += [] if hours is None else ["--hours", f"{hours:g}"]
     return shlex.join(["unrolled", "reproduce", *words])
-
-
-def _choose(members: list[Experiment], wanted: list[str]) -> list[Experiment]:
-    chosen: list[Experiment] = []
-    for name in wanted:
-        found = [each for each in members if name in (each.name, each.paper)]
-        if not found and (siblings := [each for each in members if each.paper == name.partition("/")[0]]):
-            known = [each.name.partition("/")[2] for each in siblings]
-            near = difflib.get_close_matches(name.partition("/")[2], known, n=1)
-            meant = f"did you mean {f'{siblings[0].paper}/{near[0]}'!r}?; " if near else ""
-            listed = "; ".join(_shown(siblings))
-            raise UsageError(f"unknown item {name!r}; {meant}items of {siblings[0].paper}: {listed}")
-        if not found:
-            raise UnknownNameError("item", name, [name for each in members for name in (each.name, each.paper)])
-        chosen += [each for each in found if each not in chosen]
-    return chosen
-
-
-def _shown(members: list[Experiment]) -> list[str]:
-    """Write the items of a paper with the tables and figures that they reproduce."""
-    return [" ".join([each.name.partition("/")[2], *_place(each)]) for each in members]
-
-
-def _place(experiment: Experiment) -> list[str]:
-    """Return the tables, figures and sections of the paper, in brackets; none of a question of our own."""
-    of_this_paper = experiment.source.partition(", and ")[0]
-    found = None if of_this_paper.startswith("our own") else _PLACES.search(of_this_paper)
-    return [f"({found[0]})"] if found else []
-
-
-def _list(members: list[Experiment], scale: Scale, store: ResultStore) -> None:
-    from unrolled.lab.papers.framework.runner import collect
-
-    width = max((len(each.name) for each in members), default=0)
-    for each in members:
-        done, total = len(collect(each, scale, store)), len(each.at(scale))
-        count = f"{done:>3}/{total:<3}" if total else "  –    "
-        print_wrapped(f"{each.name:<{width}}  {count}  {' '.join([each.title, *_place(each)])}")
-    typer.echo()
-    print_wrapped(f"behind each name: how many of its trials at scale {scale} have a result in {store.folder}")
 
 
 def _estimate(experiments: list[Experiment], scale: Scale, data: Path | None) -> None:
