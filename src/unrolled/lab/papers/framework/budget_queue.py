@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from unrolled.lab.data.data_folder import MissingDataError
@@ -91,39 +91,54 @@ def run_queue(
     Raises:
         MissingDataError: If no trial ends, and the data of one that is left is missing.
     """
-    began, ended = clock(), 0
-    passed_over: set[str] = set()
-    waiting: dict[str, InUseError] = {}
-    missing: MissingDataError | None = None
+    began, ended, left_out = clock(), 0, _LeftOut()
     while (left := hours - (clock() - began) / _HOUR) > 0:
-        waiting = {key: error for key, error in waiting.items() if error.in_use}
+        left_out.look_again()
         jobs = list_jobs(experiments, scale, store)
-        job = next_job([each for each in jobs if each.key not in {*passed_over, *waiting}], left)
-        if job is None and waiting:
+        job = next_job([each for each in jobs if each.key not in left_out], left)
+        if job is None and left_out.in_use:
             time.sleep(min(PAUSE, _HOUR * left))
             continue
         if job is None:
-            if missing and not ended:
-                raise missing
+            if not ended:
+                left_out.raise_missing()
             break
         progress.trial(job.trial, sum(each.done for each in jobs) + 1, len(jobs), found=False)
         try:
             with time_limit(_HOUR * left):
                 run_trial(job.experiment, scale, job.trial, store, command=command, data=data, say=progress.say)
+            ended += 1
         except InUseError as error:
             progress.say(OTHER_PROCESS)
-            waiting[job.key] = error
-            continue
+            left_out.in_use[job.key] = error
         except MissingDataError as error:
             progress.say(f"left out: {error}")
-            passed_over.add(job.key)
-            missing = missing or error
-            continue
+            left_out.missing[job.key] = error
         except TimeIsUp:
             progress.say("the time is up; the trial continues from here in the next run")
             break
-        ended += 1
     return ended
+
+
+@dataclass
+class _LeftOut:
+    """The trials that cannot run, by their keys, and why."""
+
+    in_use: dict[str, InUseError] = field(default_factory=dict)
+    """For as long as another process runs them."""
+    missing: dict[str, MissingDataError] = field(default_factory=dict)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.in_use or key in self.missing
+
+    def look_again(self) -> None:
+        """Leave out no longer what another process has ended."""
+        self.in_use = {key: error for key, error in self.in_use.items() if error.in_use}
+
+    def raise_missing(self) -> None:
+        """Raise the first error about missing data, if there is one."""
+        for error in self.missing.values():
+            raise error
 
 
 def remaining(jobs: Iterable[Job]) -> Table:
