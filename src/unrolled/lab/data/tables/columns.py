@@ -6,7 +6,6 @@ few values (for a rating, of numbers). Where more than one answer fits, the file
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,8 @@ from unicodedata import normalize
 from unrolled.errors import DataError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Corpus, Regression, Relations
 from unrolled.lab.data.reading import Reading
+from unrolled.lab.data.tables.column_profiles import ColumnProfile, column_profiles
 from unrolled.lab.data.tables.names import LABELS, TEXTS, USUAL_LABELS, USUAL_TEXTS
-from unrolled.lab.data.tables.values import is_date, is_number, mean_words, share
 from unrolled.lab.data.text_files import STANDARD_INPUT
 
 __all__ = ["Columns", "choose_columns", "choose_text"]
@@ -48,33 +47,23 @@ def choose_columns(
         UsageError: If a column that the user names is not there, or both are the same.
         DataError: If the choice is not plain; the error lists the columns.
     """
-    profiles = _profiles(header, rows)
+    profiles = column_profiles(header, rows)
     if len(profiles) < 2:
         raise DataError(
             f"{path}:1: expected columns for a text and a label, found one{_named(header)}, and none of labels, which "
             f"is called {', '.join(sorted(LABELS))} or named with --label-column; "
             "texts without labels can only be predicted, by a model that is trained: unrolled predict RUN FILE"
         )
-    text = _given(path, "--text-column", reading.text_column, header, len(profiles))
-    label = _given(path, "--label-column", reading.label_column, header, len(profiles))
-    text = _named_so(reading.trained_text, header, label) if text is None else text
-    label = _named_so(reading.trained_label, header, text) if label is None else label
-    if text is not None and text == label:
-        raise UsageError(f"--text-column and --label-column both name column {text + 1} of {path}; name two columns")
+    text, label = _that_are_said(path, header, len(profiles), reading)
     if text is None:
         text = _only(path, profiles, TEXTS, header, taken=label)
     if label is None:
         known = text is not None or _find_text(profiles, None, kind) is not None
         also = "" if known else f", and the column of the texts with --text-column: {_listed(profiles)}"
         label = _only(path, profiles, LABELS, header, taken=text, also=also)
-    if text is None:
-        text = _find_text(profiles, label, kind)
-    if label is None:
-        label = _find_label(profiles, text, kind)
-    if len(profiles) == 2 and (text is None) != (label is None):
-        text, label = (1 - label, label) if label is not None else (text, 1 - (text or 0))
+    text, label = _by_what_they_hold(profiles, kind, text, label)
     if text is None and label is None and len(profiles) == 2 and not header:
-        text, label = 0, 1
+        return Columns(0, 1)
     if text is None or label is None:
         numbered = "" if header else ", by number from 1"
         flags = {"--text-column": reading.text_column, "--label-column": reading.label_column}
@@ -84,9 +73,35 @@ def choose_columns(
     return Columns(text, label)
 
 
+def _that_are_said(path: Path, header: Sequence[str], width: int, reading: Reading) -> tuple[int | None, int | None]:
+    """Find the columns of text and label that the user names, or else those of the training."""
+    text = _given(path, "--text-column", reading.text_column, header, width)
+    label = _given(path, "--label-column", reading.label_column, header, width)
+    text = _named_so(reading.trained_text, header, label) if text is None else text
+    label = _named_so(reading.trained_label, header, text) if label is None else label
+    if text is not None and text == label:
+        raise UsageError(f"--text-column and --label-column both name column {text + 1} of {path}; name two columns")
+    return text, label
+
+
+def _by_what_they_hold(
+    profiles: Sequence[ColumnProfile], kind: type[Corpus[object]], text: int | None, label: int | None
+) -> tuple[int | None, int | None]:
+    """Find the columns of text and label that are not known; of two columns, the other one."""
+    if text is None:
+        text = _find_text(profiles, label, kind)
+    if label is None:
+        label = _find_label(profiles, text, kind)
+    if len(profiles) == 2 and text is None and label is not None:
+        return 1 - label, label
+    if len(profiles) == 2 and label is None and text is not None:
+        return text, 1 - text
+    return text, label
+
+
 def choose_text(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], reading: Reading) -> int:
     """Choose the column of the texts of a file whose labels, if it has any, are not read."""
-    profiles = _profiles(header, rows)
+    profiles = column_profiles(header, rows)
     chosen = _given(path, "--text-column", reading.text_column, header, len(profiles))
     if chosen is None and len(profiles) == 1:
         return 0
@@ -103,72 +118,7 @@ def choose_text(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
     return chosen
 
 
-@dataclass(frozen=True)
-class _Profile:
-    """What a column holds, as far as the first rows tell."""
-
-    name: str
-    words: float
-    """Mean number of words of a field."""
-    values: int
-    """Number of different fields."""
-    rows: int
-    numeric: float
-    """Share of fields that are numbers."""
-    dates: float
-    marked: float
-    """Share of fields that mark entities."""
-    counts: bool
-    """Whether the fields are different whole numbers, as the numbers of rows are."""
-
-    @property
-    def is_text(self) -> bool:
-        free = (self.words >= 1.5 and 2 * self.values > self.rows) or (self.words > 4 and 10 * self.values > self.rows)
-        return free and self.numeric < 0.5 and self.dates < 0.5
-
-    @property
-    def is_few(self) -> bool:
-        return 2 <= self.values <= max(2, self.rows // 4, min(5, self.rows // 2)) and self.words <= 4 and not self.dates
-
-    @property
-    def is_rating(self) -> bool:
-        return self.numeric > 0.9 and self.values > 1 and not self.counts and not self.dates
-
-    def __str__(self) -> str:
-        if self.is_text:
-            what = f"text, {self.words:.0f} words on average"
-        elif self.dates >= 0.5:
-            what = "dates"
-        elif self.values <= 20:
-            what = f"{self.values} value{'s' if self.values != 1 else ''}"
-        else:
-            what = "numbers" if self.numeric > 0.9 else f"{self.values:,} different values"
-        return f"{self.name} ({what})"
-
-
-def _profiles(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Profile]:
-    widths = Counter(len(row) for row in rows if any(row))
-    width = len(header) or (widths.most_common(1)[0][0] if widths else 0)
-    columns = [[row[place].strip() for row in rows if len(row) == width] for place in range(width)]
-    names = [name.strip() or f"column {place + 1}" for place, name in enumerate(header or ("",) * width)]
-    return [_profile(name, [field for field in column if field]) for name, column in zip(names, columns, strict=True)]
-
-
-def _profile(name: str, fields: Sequence[str]) -> _Profile:
-    numbers = [int(field) for field in fields if field.isdecimal() and len(field) < 18]
-    return _Profile(
-        name=name,
-        words=mean_words(fields),
-        values=len(set(fields)),
-        rows=len(fields),
-        numeric=share(fields, is_number),
-        dates=share(fields, is_date),
-        marked=share(fields, lambda field: "<e1>" in field),
-        counts=len(numbers) == len(fields) > 2 and len(set(numbers)) == len(numbers),
-    )
-
-
-def _find_text(profiles: Sequence[_Profile], label: int | None, kind: type[Corpus[object]]) -> int | None:
+def _find_text(profiles: Sequence[ColumnProfile], label: int | None, kind: type[Corpus[object]]) -> int | None:
     free = [place for place, profile in enumerate(profiles) if place != label]
     if issubclass(kind, Relations):
         marked = [place for place in free if profiles[place].marked > 0.5]
@@ -182,7 +132,7 @@ def _find_text(profiles: Sequence[_Profile], label: int | None, kind: type[Corpu
     return texts[0] if texts else None
 
 
-def _find_label(profiles: Sequence[_Profile], text: int | None, kind: type[Corpus[object]]) -> int | None:
+def _find_label(profiles: Sequence[ColumnProfile], text: int | None, kind: type[Corpus[object]]) -> int | None:
     rating = issubclass(kind, Regression)
     fits = [
         place
@@ -229,7 +179,7 @@ def _named_so(name: str | None, header: Sequence[str], taken: int | None) -> int
 
 def _only(
     path: Path,
-    profiles: Sequence[_Profile],
+    profiles: Sequence[ColumnProfile],
     known: frozenset[str],
     header: Sequence[str],
     taken: int | None,
@@ -245,18 +195,18 @@ def _only(
     return named[0] if named else None
 
 
-def _listed(profiles: Sequence[_Profile]) -> str:
+def _listed(profiles: Sequence[ColumnProfile]) -> str:
     return ", ".join(map(str, profiles[:30])) + (f" and {len(profiles) - 30:,} more" if len(profiles) > 30 else "")
 
 
-def _cannot_tell(path: Path, what: str, profiles: Sequence[_Profile], hint: str) -> DataError:
+def _cannot_tell(path: Path, what: str, profiles: Sequence[ColumnProfile], hint: str) -> DataError:
     if not any(profile.rows for profile in profiles):
         return DataError(f"{path}: expected examples below the header, found none")
     found = f"{path}: cannot tell which column holds the {what}; found {_listed(profiles)}"
     return DataError(f"{found}; {hint}{_of_series(profiles)}")
 
 
-def _of_series(profiles: Sequence[_Profile]) -> str:
+def _of_series(profiles: Sequence[ColumnProfile]) -> str:
     """Say what learns series of numbers, if the file has columns of numbers and none of texts."""
     numbers = any(profile.is_rating for profile in profiles)
     if not numbers or any(profile.is_text for profile in profiles):
