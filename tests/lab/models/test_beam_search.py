@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UsageError
-from unrolled.lab.models.decoding import beam_search, greedy_search
+from unrolled.lab.models.beam_search import beam_search, greedy_search
 
 WORDS, END, LONGEST = 4, 2, 4
 

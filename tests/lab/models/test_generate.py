@@ -12,8 +12,8 @@ from torch import nn
 from unrolled.cells import recurrent
 from unrolled.composition.matrix_vector import MVMAGEncoder
 from unrolled.errors import UsageError
-from unrolled.lab.models.decoding import generate_tokens, sample_token
 from unrolled.lab.models.language_model import LanguageModel
+from unrolled.lab.models.sampling import generate_tokens, sample_token
 from unrolled.lab.models.softmax import FullSoftmax
 
 WORDS = 12

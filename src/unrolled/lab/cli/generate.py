@@ -45,15 +45,15 @@ def generate(
 
     import torch
 
-    from unrolled.lab.models.decoding import generate_tokens as write
     from unrolled.lab.models.language_model import LanguageModel
+    from unrolled.lab.models.sampling import generate_tokens
     from unrolled.lab.training.language_modelling import LanguageTask
 
     loaded, task = load_for_task(run, LanguageTask, "lm or chars, which generate text")  # type: ignore[type-abstract]  # an instance is asked for
     vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
         say_unknown(" ".join(unknown))
-    drawn = write(
+    drawn = generate_tokens(
         cast("LanguageModel", loaded.model),
         vocabulary.encode(tokens) or [task.line_end],
         temperature=temperature,

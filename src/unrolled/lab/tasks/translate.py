@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from unrolled.lab.data.batches.text_pairs import EncodedPairs, TranslationBatch
-    from unrolled.lab.models.decoding import TokenIds
+    from unrolled.lab.models.beam_search import TokenIds
     from unrolled.lab.models.sequence_to_sequence import (
         DecodingState,
         RecurrentNetwork,
@@ -226,7 +226,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
         """Translate encoded sentences, shape (batch, time); a beam of 1 takes the most likely word at each position."""
         import torch
 
-        from unrolled.lab.models.decoding import beam_search, greedy_search
+        from unrolled.lab.models.beam_search import beam_search, greedy_search
         from unrolled.lab.models.sequence_to_sequence import SequenceToSequence
 
         assert isinstance(model, SequenceToSequence)
