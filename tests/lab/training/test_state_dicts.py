@@ -9,7 +9,7 @@ from torch import nn
 
 from unrolled.cells import recurrent
 from unrolled.errors import DataError
-from unrolled.lab.training.checkpoints import all_tensors, load_tensors, plain_tensors
+from unrolled.lab.training.model_tensors import all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 
 

@@ -32,7 +32,7 @@ from unrolled.lab.estimators.inputs import (
 from unrolled.lab.estimators.model import Scale, SequenceModel
 from unrolled.lab.estimators.words import LearnedWords
 from unrolled.lab.models.settings import PooledSettings
-from unrolled.lab.training.training_state import seeded
+from unrolled.lab.training.rng_state import seeded
 
 __all__ = ["RecurrentClassifier", "RecurrentRegressor"]
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from unrolled.lab.data.corpus import Brackets
 from unrolled.lab.data.formats.brackets import bracket_pairs
 from unrolled.lab.models.settings import EncoderSettings
-from unrolled.lab.training.run_files import read_count
+from unrolled.lab.training.record_fields import read_count
 from unrolled.lab.training.task import HiddenState, Loss, Metric, Task
 
 if TYPE_CHECKING:

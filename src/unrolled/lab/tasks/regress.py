@@ -11,7 +11,7 @@ from unrolled.errors import DataError
 from unrolled.lab.data.corpus import RatedText, Regression
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.settings import PooledSettings
-from unrolled.lab.training.run_files import read_number
+from unrolled.lab.training.record_fields import read_number
 from unrolled.lab.training.task import HiddenState, Loss, Metric
 from unrolled.lab.training.text_tasks import TextTask
 

@@ -15,7 +15,7 @@ from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import SHAPES, word_shape
 from unrolled.lab.metrics.entity_scores import entity_scorer, entity_scores
 from unrolled.lab.models.settings import EncoderSettings
-from unrolled.lab.training.run_files import read_boolean, read_names
+from unrolled.lab.training.record_fields import read_boolean, read_names
 from unrolled.lab.training.task import HiddenState, Loss, Metric, PreparedText
 from unrolled.lab.training.vocabulary_task import VocabularyTask
 

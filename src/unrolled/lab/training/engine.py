@@ -23,6 +23,7 @@ from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.distributed import ProcessGroup, process_group
 from unrolled.lab.training.environment import Environment, threads
 from unrolled.lab.training.initial_vectors import set_initial_vectors
+from unrolled.lab.training.rng_state import seed_all, seeded
 from unrolled.lab.training.run_creation import (
     check_destination,
     drop_replaced,
@@ -36,7 +37,6 @@ from unrolled.lab.training.sample_check import check_sample
 from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.task import Split, Task
 from unrolled.lab.training.trainer import Trainer
-from unrolled.lab.training.training_state import seed_all, seeded
 
 __all__ = ["resume", "train"]
 

@@ -28,10 +28,12 @@ from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.models.settings import EncoderSettings
 from unrolled.lab.settings import Settings
 from unrolled.lab.training.callbacks import Epoch
-from unrolled.lab.training.checkpoints import Checkpoints, load_tensors
+from unrolled.lab.training.checkpoints import Checkpoints
 from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.environment import Environment
 from unrolled.lab.training.logs import read_history
+from unrolled.lab.training.model_tensors import load_tensors
+from unrolled.lab.training.rng_state import seeded
 from unrolled.lab.training.run_files import (
     read_json,
     read_metrics,
@@ -45,7 +47,7 @@ from unrolled.lab.training.settings import TrainingSettings
 from unrolled.lab.training.stored_paths import abbreviate, expand
 from unrolled.lab.training.task import Task
 from unrolled.lab.training.trained_model import TrainedModel
-from unrolled.lab.training.training_state import TrainingState, seeded
+from unrolled.lab.training.training_state import TrainingState
 from unrolled.named_sources import check_no_file
 from unrolled.registry import Registry
 

@@ -11,7 +11,7 @@ from unrolled.lab.data.corpus import Classification, Corpus, Example
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.settings import PooledSettings
-from unrolled.lab.training.run_files import read_names
+from unrolled.lab.training.record_fields import read_names
 from unrolled.lab.training.task import HiddenState, Loss, PreparedText
 from unrolled.lab.training.vocabulary_task import VocabularyTask
 

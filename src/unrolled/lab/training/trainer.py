@@ -15,13 +15,15 @@ from unrolled.errors import DataError, DivergedError
 from unrolled.lab.data.batches.base import bounded_plan
 from unrolled.lab.models.evaluation_mode import evaluation_mode
 from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
-from unrolled.lab.training.checkpoints import Checkpoints, all_tensors, load_tensors, plain_tensors
+from unrolled.lab.training.checkpoints import Checkpoints
 from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
 from unrolled.lab.training.evaluation import EvaluationStopped, evaluate
 from unrolled.lab.training.interruption import Interruption
 from unrolled.lab.training.logs import Logs
 from unrolled.lab.training.model_card import model_card
+from unrolled.lab.training.model_tensors import all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.optimisation import learning_rate
+from unrolled.lab.training.rng_state import get_rng_state, set_rng_state
 from unrolled.lab.training.run_creation import create_run_folder, finish_run_folder
 from unrolled.lab.training.run_folder import Run, RunConfig
 from unrolled.lab.training.run_lock import RunLock
@@ -29,7 +31,7 @@ from unrolled.lab.training.run_names import CHECKPOINTS
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 from unrolled.lab.training.stepper import Stepper, StepResult, check_finite
 from unrolled.lab.training.task import HiddenState, Split
-from unrolled.lab.training.training_state import RunningMeans, TrainingState, get_rng_state, set_rng_state
+from unrolled.lab.training.training_state import RunningMeans, TrainingState
 
 __all__ = ["Trainer"]
 
@@ -285,7 +287,7 @@ class Trainer:
         load_tensors(model, best, self.checkpoints.folder)
         if (test := self._evaluate(model.to(self.group.device).eval(), "test")) is None:
             self._stop()
-        metrics = self._metrics(state.best_epoch, test)
+        metrics = state.metrics(test, sum(parameter.numel() for parameter in set(self.model.parameters())))
         if self.lock:
             self.lock.check()
             finish_run_folder(self.folder, best, model_card(config, metrics, len(state.history)), metrics)
@@ -293,19 +295,6 @@ class Trainer:
         self.group.barrier()
         history = tuple(state.history)
         return Run(config.task, model.to("cpu"), config.settings, config.data, metrics, history, self.folder)
-
-    def _metrics(self, best: Epoch, test: dict[str, float]) -> dict[str, float]:
-        state = self.state
-        return {
-            **{f"test_{name}": value for name, value in test.items()},
-            **{f"dev_{name}": value for name, value in best.dev.items()},
-            "best_epoch": best.number,
-            "epochs": len(state.history),
-            "steps": state.step,
-            "seconds": round(state.training + state.judging, 3),
-            "predictions_per_second": round(state.predictions / state.training, 1),
-            "parameters": sum(parameter.numel() for parameter in set(self.model.parameters())),
-        }
 
 
 def _selected(split: Split[Any], plan: Sequence[Tensor], first: int) -> Iterator[Any]:

@@ -1,73 +1,21 @@
-"""The state of a training apart from the model: counters and records, held as JSON, and random number generators."""
+"""The state of a training apart from the model and the generators of random numbers: counters and records, as JSON."""
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
-
-import numpy as np
-import torch
-from torch import Tensor
 
 from unrolled.errors import DataError
 from unrolled.lab.training.callbacks import Epoch, Step
 from unrolled.lab.training.logs import epoch_from_record, epoch_to_record
 from unrolled.lab.training.settings import TrainingSettings
 
-__all__ = ["RunningMeans", "TrainingState", "get_rng_state", "seed_all", "seeded", "set_rng_state"]
+__all__ = ["RunningMeans", "TrainingState"]
 
 _SMALL = 500  # examples of a dev split
 _LOSS = "loss"
-
-
-def seed_all(seed: int) -> None:
-    """Seed all random number generators."""
-    torch.manual_seed(seed)  # those of all GPUs as well
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed all random number generators, and restore the caller's states at the end."""
-    before = get_rng_state()
-    try:
-        seed_all(seed)
-        yield
-    finally:
-        set_rng_state(before)
-
-
-def get_rng_state() -> dict[str, Tensor]:
-    """Return the states of all random number generators."""
-    version, words, gauss = random.getstate()
-    drawn = np.random.get_state(legacy=False)
-    assert isinstance(drawn, dict)
-    states = {
-        "torch": torch.get_rng_state(),
-        "python": torch.tensor([version, *words]),
-        "python.gauss": torch.tensor([] if gauss is None else [gauss], dtype=torch.float64),
-        "numpy": torch.tensor([*drawn["state"]["key"].tolist(), drawn["state"]["pos"], drawn["has_gauss"]]),
-        "numpy.gauss": torch.tensor([drawn["gauss"]], dtype=torch.float64),
-    }
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state()
-    return states
-
-
-def set_rng_state(states: Mapping[str, Tensor]) -> None:
-    """Restore the states that :func:`get_rng_state` returned."""
-    torch.set_rng_state(states["torch"])
-    version, *words = states["python"].tolist()
-    random.setstate((version, tuple(words), *(states["python.gauss"].tolist() or [None])))
-    *keys, position, has_gauss = states["numpy"].tolist()
-    np.random.set_state(("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss, states["numpy.gauss"].item()))
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])
 
 
 @dataclass
@@ -161,6 +109,20 @@ class TrainingState:
     def exhausted(self, settings: TrainingSettings) -> bool:
         """Tell whether the largest number of steps has been made."""
         return settings.steps is not None and self.step >= settings.steps
+
+    def metrics(self, test: Mapping[str, float], parameters: int) -> dict[str, float]:
+        """Return the metrics of a training that has ended, with those on test and the number of parameters."""
+        best = self.best_epoch
+        return {
+            **{f"test_{name}": value for name, value in test.items()},
+            **{f"dev_{name}": value for name, value in best.dev.items()},
+            "best_epoch": best.number,
+            "epochs": len(self.history),
+            "steps": self.step,
+            "seconds": round(self.training + self.judging, 3),
+            "predictions_per_second": round(self.predictions / self.training, 1),
+            "parameters": parameters,
+        }
 
     def to_record(self) -> dict[str, Any]:
         """Return the state as a JSON object, which keeps every digit of a float."""

@@ -40,7 +40,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
-from unrolled.lab.training.training_state import seeded
+from unrolled.lab.training.rng_state import seeded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from unrolled.lab.training.training_state import get_rng_state, seeded, set_rng_state
+from unrolled.lab.training.rng_state import get_rng_state, seeded, set_rng_state
 
 
 def test_generators_go_back_to_where_they_were():
