@@ -41,7 +41,8 @@ import networks
 import signals
 import writers
 from cases import SKIPPED, Part
-from unrolled.lab.training.environment import describe_processor, find_commit
+from unrolled.lab.training.environment import describe_processor
+from unrolled.lab.training.versions import find_commit
 
 DOCS = Path(__file__).parents[1] / "docs" / "reliability.md"
 MODULES = (kills, writers, changed_data, limits, signals, broken_files, hostile_runs, command_lines, networks)

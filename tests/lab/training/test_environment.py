@@ -11,11 +11,12 @@ import torch
 import unrolled
 from toy_tasks import DATA, classify, settings, told
 from unrolled.errors import DataError
-from unrolled.lab.training import environment
+from unrolled.lab.training import environment, versions
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
-from unrolled.lab.training.environment import Environment, find_commit, package_version
+from unrolled.lab.training.environment import Environment
 from unrolled.lab.training.run_folder import load_config
+from unrolled.lab.training.versions import find_commit, package_version
 
 CORPUS = told()
 
@@ -62,7 +63,7 @@ def test_a_development_version_comes_from_git(monkeypatch):
     done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     assert done.stdout.startswith(commit.rstrip("+"))
     assert package_version().startswith(f"{unrolled.__version__}+g{commit.rstrip('+')}")
-    monkeypatch.setattr(environment, "find_commit", lambda: None)
+    monkeypatch.setattr(versions, "find_commit", lambda: None)
     assert package_version() == unrolled.__version__
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unrolled.errors import DataError, DivergedError
 from unrolled.lab.data.batches.base import bounded_plan
 from unrolled.lab.models.evaluation_mode import evaluation_mode
-from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, TensorBoard, ranking_key
+from unrolled.lab.training.callbacks import Callback, CallbackList, Epoch, Step, ranking_key
 from unrolled.lab.training.checkpoints import Checkpoints
 from unrolled.lab.training.distributed import ProcessGroup, cpu_copy
 from unrolled.lab.training.evaluation import EvaluationStopped, evaluate
@@ -31,6 +31,7 @@ from unrolled.lab.training.run_names import CHECKPOINTS
 from unrolled.lab.training.spectral_norm import normalise_spectrum
 from unrolled.lab.training.stepper import Stepper, StepResult, check_finite
 from unrolled.lab.training.task import HiddenState, Split
+from unrolled.lab.training.tensorboard import TensorBoard
 from unrolled.lab.training.training_state import RunningMeans, TrainingState
 
 __all__ = ["Trainer"]

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from unrolled.errors import DataError, FileError
 from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, Trial
-from unrolled.lab.training.environment import find_commit, installed_versions
+from unrolled.lab.training.versions import find_commit, installed_versions
 
 __all__ = ["ResultStore", "versions"]
 
