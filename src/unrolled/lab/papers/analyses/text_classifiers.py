@@ -14,9 +14,8 @@ from typing import Any
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import TrialSetup
-from unrolled.lab.papers.framework.synthetic_corpora import negation
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
 
@@ -72,9 +71,7 @@ _MODEL = ("encoder", "layers", "bidirectional", "pooling", "hidden", "embedding"
 
 def read(network: Mapping[str, Any], setup: TrialSetup) -> Classification:
     """Read the corpus of a network; every text is cut to the network's number of words."""
-    if network["data"] == "made-up negation":
-        return negation((200, 30, 30))
-    corpus = load_cached(network["data"], Classification, setup.data)
+    corpus = read_or_make_up(network["data"], Classification, setup.data, (200, 30, 30))
     if network["train"] is not None:
         corpus = corpus.sample(network["train"])
     return corpus.map_splits(lambda split: _cut(split, network["words"]))

@@ -22,7 +22,6 @@ from typing import Any
 
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Classification, Tagging
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -34,8 +33,8 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import entities, negation
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 __all__ = ["DeepBidirectional"]
@@ -148,11 +147,10 @@ class DeepBidirectional(Experiment):
 
 def _corpus(chosen: Mapping[str, Any], setup: TrialSetup) -> Tagging | Classification:
     corpus: Tagging | Classification
-    made_up, tagged = chosen["data"] == "made up", chosen["task"] == "tag"
-    if tagged:
-        corpus = entities() if made_up else load_dataset(chosen["data"], Tagging, setup.data)
+    if chosen["task"] == "tag":
+        corpus = read_or_make_up(chosen["data"], Tagging, setup.data)
     else:
-        corpus = negation() if made_up else load_dataset(chosen["data"], Classification, setup.data)
+        corpus = read_or_make_up(chosen["data"], Classification, setup.data)
     return corpus.sample(chosen["sentences"]) if chosen["sentences"] else corpus
 
 

@@ -27,14 +27,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.framework.corpora import first_lines
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class LanguageModels(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train or count, and measure."""
         chosen = trial.settings
-        whole = words() if chosen["data"] == "made up" else load_dataset(chosen["data"], Words, setup.data)
+        whole = read_or_make_up(chosen["data"], Words, setup.data)
         corpus = first_lines(whole, *chosen["lines"])
         if chosen["kind"] != "counts":
             run = train_once(setup, "lm", corpus, chosen["model"], chosen["training"])

@@ -24,7 +24,6 @@ from statistics import fmean
 from typing import Any
 
 from unrolled.lab.data.corpus import Translation
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -36,8 +35,8 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import translations
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 __all__ = ["FiveExtensions"]
@@ -122,8 +121,7 @@ class FiveExtensions(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and measure BLEU and perplexity."""
         chosen = trial.settings
-        made_up = chosen["data"] == "made up"
-        corpus = translations() if made_up else load_dataset(chosen["data"], Translation, setup.data)
+        corpus = read_or_make_up(chosen["data"], Translation, setup.data)
         if chosen["pairs"]:
             corpus = corpus.sample(chosen["pairs"])
         return run_metrics(train_once(setup, "translate", corpus, chosen["model"], chosen["training"]))

@@ -30,7 +30,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import END_OF_LINE, Words
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.models.ngram_lm import NGramLanguageModel
 from unrolled.lab.papers.analyses.sentences.sentence_pairs import (
@@ -42,8 +41,8 @@ from unrolled.lab.papers.analyses.sentences.sentence_pairs import (
     WordChoice,
 )
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class SentencePairs(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train or count, and score every pair."""
         chosen = trial.settings
-        corpus = words() if chosen["data"] == "made up" else load_dataset(chosen["data"], Words, setup.data)
+        corpus = read_or_make_up(chosen["data"], Words, setup.data)
         if "order" in chosen:
             counts = NGramLanguageModel(chosen["order"]).fit(corpus.train, build_vocabulary(corpus.train))
             return {"test_perplexity": counts.perplexity(corpus.test), **_ask(_by_counts(counts))}

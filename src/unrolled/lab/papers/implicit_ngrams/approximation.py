@@ -30,7 +30,6 @@ from unrolled.decomposition.opening.network_cells import Network
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import step_errors
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -43,8 +42,8 @@ from unrolled.lab.papers.framework.experiment import (
     where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
-from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 
@@ -124,8 +123,7 @@ class Approximation(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, then compare every state of the test sentences with each expansion."""
         chosen = trial.settings
-        made_up = chosen["corpus"] == "made-up"
-        corpus = negation((64, 16, 16)) if made_up else load_cached(chosen["corpus"], Classification, setup.data)
+        corpus = read_or_make_up(chosen["corpus"], Classification, setup.data, (64, 16, 16))
         model = {"hidden": chosen["hidden"], "embedding": chosen["hidden"], **{name: chosen[name] for name in _DROPOUT}}
         model["options"] = {"bias": chosen["bias"]} if "bias" in chosen else {}
         training = {name: chosen[name] for name in _LEARNED if name in chosen}

@@ -26,7 +26,6 @@ from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.expansion_errors import error_quantiles, sum_errors
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -39,8 +38,8 @@ from unrolled.lab.papers.framework.experiment import (
     where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, write_seeds
-from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import train_model
 
 if TYPE_CHECKING:
@@ -105,8 +104,7 @@ class AccumulatedErrors(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and decompose the test sentences by every expansion that the cell supports."""
         chosen = trial.settings
-        made_up = chosen["corpus"] == "made-up"
-        corpus = negation((32, 8, 8)) if made_up else load_cached(chosen["corpus"], Classification, setup.data)
+        corpus = read_or_make_up(chosen["corpus"], Classification, setup.data, (32, 8, 8))
         model = {"encoder": chosen["cell"], "hidden": chosen["hidden"], "embedding": chosen["embedding"]}
         training = {name: chosen[name] for name in ("epochs", "batch", "lr", "weight_decay", "seed")}
         run = train_model(setup, "classify", corpus, model, training)

@@ -49,11 +49,10 @@ from unrolled.lab.papers.analyses.faithfulness.phrase_evaluation import (
     time_one_run,
 )
 from unrolled.lab.papers.framework.bootstrap import interval
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
-from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ class PhraseAgreement(Experiment):
         """Score the phrases, and correlate the scores with their labels."""
         chosen = trial.settings
         made_up = chosen["data"] == "made-up negation"
-        corpus = negation() if made_up else load_cached("sst2", Classification, setup.data)
+        corpus = read_or_make_up(chosen["data"], Classification, setup.data)
         run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         trees = negation_trees(corpus.test) if made_up else read_trees(find_file("sst/test.txt", setup.data))
         if chosen["sentences"] is not None:

@@ -17,7 +17,6 @@ from typing import Any
 
 from unrolled.cells import recurrent
 from unrolled.lab.data.corpus import Characters
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.framework.corpora import first_lines
 from unrolled.lab.papers.framework.experiment import (
@@ -31,8 +30,8 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 __all__ = ["ChoiceMatrices", "units_of_budget"]
@@ -85,7 +84,7 @@ class ChoiceMatrices(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Find the number of units that the budget allows, train, and measure on the test text."""
         chosen = trial.settings
-        whole = characters() if chosen["data"] == "made up" else load_dataset(chosen["data"], Characters, setup.data)
+        whole = read_or_make_up(chosen["data"], Characters, setup.data)
         corpus = first_lines(whole, *chosen["lines"])
         types = len(build_vocabulary(corpus.train))
         hidden = units_of_budget(

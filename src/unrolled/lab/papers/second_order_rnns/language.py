@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Characters, Language, Words
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.papers.analyses.equal_size_networks import RELATED, UNITS, Published
 from unrolled.lab.papers.framework.corpora import first_lines
@@ -43,8 +42,8 @@ from unrolled.lab.papers.framework.experiment import (
     where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
-from unrolled.lab.papers.framework.synthetic_corpora import characters, words
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
 
 if TYPE_CHECKING:
@@ -161,12 +160,8 @@ class EqualParameters(Experiment):
 
 
 def _corpus(chosen: Mapping[str, Any], setup: TrialSetup) -> Language:
-    of_characters = chosen["unit"] == "characters"
-    whole: Language
-    if chosen["data"] == "made up":
-        whole = (characters if of_characters else words)()
-    else:
-        whole = load_dataset(chosen["data"], Characters if of_characters else Words, setup.data)
+    kind = Characters if chosen["unit"] == "characters" else Words
+    whole: Language = read_or_make_up(chosen["data"], kind, setup.data)
     return first_lines(whole, *chosen["lines"])
 
 

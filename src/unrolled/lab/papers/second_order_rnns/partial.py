@@ -31,14 +31,13 @@ from unrolled.cells.parameter_budget import fit_parameters
 from unrolled.lab.data.batches.base import EncodedSequences
 from unrolled.lab.data.batches.windows import WindowBatch
 from unrolled.lab.data.corpus import Characters, Stream
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.stream_encoding import build_vocabulary
 from unrolled.lab.data.vocabulary import PADDING
 from unrolled.lab.papers.framework.corpora import cut_lines, first_lines
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
-from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_task
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
 from unrolled.lab.training.task import HiddenState, Loss
@@ -104,7 +103,7 @@ class PartialSentences(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train on the cut lines, choose the epoch and measure on whole ones."""
         chosen = trial.settings
-        whole = characters() if chosen["data"] == "made up" else load_dataset(chosen["data"], Characters, setup.data)
+        whole = read_or_make_up(chosen["data"], Characters, setup.data)
         whole = first_lines(whole, *chosen["lines"])
         cut_corpus, known = cut_lines(whole, chosen["cut"]), build_vocabulary(whole.train)
         encoder, layers = _MODELS[chosen["model"]]

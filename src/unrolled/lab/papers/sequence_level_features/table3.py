@@ -18,7 +18,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -31,9 +30,9 @@ from unrolled.lab.papers.framework.experiment import (
     where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
-from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.training_loop import loss_curves
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class PerplexityByCell(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure on dev and test, and keep the learning curves."""
         chosen = trial.settings
-        corpus = words() if chosen["corpus"] == "made-up" else load_dataset(chosen["corpus"], Words, setup.data)
+        corpus = read_or_make_up(chosen["corpus"], Words, setup.data)
         model = {name: chosen[name] for name in ("encoder", "hidden", "dropout", "adaptive", "options")}
         training = {name: chosen[name] for name in ("epochs", "batch", "log_every", "seed")}
         return train_and_measure(

@@ -24,15 +24,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.lab.data.corpus import Stream, Words
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Number, Table, cell
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.sequence_level_features.table3 import PUBLISHED
 
@@ -88,13 +86,16 @@ class PerplexityByToken(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure on dev and test, and count how many tokens three for an unknown word make of a word."""
         chosen = trial.settings
-        original = _read(chosen["corpus"], setup.data)
+        original = read_or_make_up(chosen["corpus"], Words, setup.data)
         corpus = original if chosen["tokens"] == 1 else split_unknown(original)
         model = {name: chosen[name] for name in ("hidden", "dropout", "adaptive")}
         training = {name: chosen[name] for name in ("epochs", "batch", "seed")}
         model = {**model, "encoder": chosen.get("encoder", "gru"), "embedding": chosen["hidden"]}
         found = train_and_measure(setup, "lm", corpus, model, training)
-        return {**found, "tokens_per_word": {name: _lengths(_read(name, setup.data)) for name in chosen["counted"]}}
+        return {
+            **found,
+            "tokens_per_word": {name: _lengths(read_or_make_up(name, Words, setup.data)) for name in chosen["counted"]},
+        }
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare with the published perplexities, and give those of all cells for a word, if they count three."""
@@ -138,10 +139,6 @@ def split_unknown(corpus: Words) -> Words:
 def _split_lines(text: Stream) -> Iterator[Sequence[str]]:
     for line in text:
         yield [part for token in line for part in (_PARTS if token == UNKNOWN_WORD else (token,))]
-
-
-def _read(name: str, folder: Path | None) -> Words:
-    return words() if name == "made-up" else load_dataset(name, Words, folder)
 
 
 def _lengths(corpus: Words) -> dict[str, float]:
