@@ -14,7 +14,7 @@ from typing import Any
 from unrolled.lab.data.corpus import Classification, Example
 from unrolled.lab.data.data_folder import find_file
 from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
-from unrolled.lab.papers.framework.experiment import TrialSetup
+from unrolled.lab.papers.framework.experiment import TrialSetup, pick
 from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.training.run_folder import Run
@@ -85,8 +85,8 @@ def learn(network: Mapping[str, Any], corpus: Classification, seed: int, setup: 
     """Train a network, or load it where another trial has trained it."""
     made_up = network["data"] == "made-up negation"
     sizes = {"hidden": 8, "embedding": 8} if made_up else {"hidden": 128, "embedding": 50}
-    model = sizes | {name: network[name] for name in _MODEL if name in network}
-    training = {name: network[name] for name in _TRAINING if name in network} | {"seed": seed}
+    model = sizes | pick(network, _MODEL)
+    training = pick(network, _TRAINING) | {"seed": seed}
     if not made_up:
         training["vectors"] = find_file(GLOVE, setup.data)
     if network.get("judged on") == "train":

@@ -24,6 +24,7 @@ from unrolled.cells.parameter_budget import count_parameters, fit_parameters
 from unrolled.lab.data.corpus import Classification, Tagging
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -130,9 +131,7 @@ class DeepBidirectional(Experiment):
             rows: list[Sequence[str | Number]] = []
             for layers, ways in product(_LAYERS, (_ONE, _BOTH, _WIDE)):
                 if chosen := _of(results, task, encoder, layers, ways):
-                    scores = (
-                        average(chosen, f"{split}_{_TASKS[task]}", digits=1, percent=True) for split in ("dev", "test")
-                    )
+                    scores = (average(chosen, f"{split}_{_TASKS[task]}", digits=1, percent=True) for split in SPLITS)
                     rows.append((
                         f"{layers}, {ways}",
                         Number([chosen[0]["hidden"]], digits=0),

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.lab.papers.framework.corpora import Sizes, load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -32,6 +33,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
+    pick,
     where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
@@ -166,9 +168,9 @@ class Hyperparameters(Experiment):
         encoder = {"encoder": chosen["model"], "pooling": _POOLING[chosen["model"]]}
         model = {**task.model, **encoder, **{name: chosen[name] for name in ("hidden", "embedding")}}
         learned = ("lr", "batch", "epochs", "patience", "seed")
-        training = {name: chosen[name] for name in learned if name in chosen}
+        training = pick(chosen, learned)
         found = run_metrics(train_model(setup, chosen["task"], corpus, model, training))
-        return {name: found[f"{name}_{task.measure}"] for name in ("dev", "test")}
+        return {name: found[f"{name}_{task.measure}"] for name in SPLITS}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate the curves and the best settings, and draw the six figures."""
@@ -237,7 +239,7 @@ def _best_settings(results: Sequence[Result]) -> Table:
             if best := best_results(results, task, model):
                 settings = best[0].trial.settings
                 named = ", ".join(f"{_CHANGED[name]} {settings[name]:g}" for name in _CHANGED)
-                shares = (average(best, split, digits=1, percent=True) for split in ("dev", "test"))
+                shares = (average(best, split, digits=1, percent=True) for split in SPLITS)
                 rows.append((f"{about.title}, {title}", named, *shares))
     return Table(
         "The best setting on dev: accuracy or mean reciprocal rank, × 100", ("", "setting", "dev", "test"), rows

@@ -24,7 +24,7 @@ from unrolled.cells.elman import Elman
 from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.cells.memorising import Memorising
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
+from unrolled.lab.papers.framework.experiment import SPLITS, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.training_loop import train_steps
@@ -98,7 +98,7 @@ class Learnability(Experiment):
             optimiser = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], chosen["rate"])
             log = train_steps(model, _texts(length, chosen["steps"]), _cost, optimiser, _CLIP)
             found = {"diverged": log.diverged}
-            for split in ("dev", "test"):
+            for split in SPLITS:
                 texts = torch.randint(2**_BITS, (length, _TESTED))
                 with torch.no_grad():
                     right = model(texts).argmax(dim=-1) == texts

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCALES",
+    "SPLITS",
     "Experiment",
     "Report",
     "Result",
@@ -33,6 +34,7 @@ __all__ = [
     "TrialSetup",
     "average",
     "dev_test_rows",
+    "pick",
     "training_cell",
     "where",
 ]
@@ -46,6 +48,8 @@ SCALES: dict[Scale, str] = {
     "paper": "the paper's own sizes, for a GPU",
 }
 """How large an experiment is, from the smallest scale to the largest."""
+SPLITS = ("dev", "test")
+"""The splits on which a training is measured: one chooses its best epoch, and one had no influence on it."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,11 @@ def where(results: Iterable[Result], **settings: Any) -> list[Result]:
     """Select the results whose trials have these settings."""
     wanted = settings.items()
     return [result for result in results if all(result.trial.settings[name] == value for name, value in wanted)]
+
+
+def pick(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return those of some settings that a trial has."""
+    return {name: settings[name] for name in names if name in settings}
 
 
 @dataclass(frozen=True)
@@ -255,7 +264,7 @@ def dev_test_rows(
                     number / 100 if number and percent else number,
                     percent=percent,
                 )
-                for (column, split), number in zip(product(columns, ("dev", "test")), numbers, strict=False)
+                for (column, split), number in zip(product(columns, SPLITS), numbers, strict=False)
             ]
             rows.append((model, *cells))
     return rows

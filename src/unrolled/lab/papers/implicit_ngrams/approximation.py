@@ -39,6 +39,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
+    pick,
     where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
@@ -126,7 +127,7 @@ class Approximation(Experiment):
         corpus = read_or_make_up(chosen["corpus"], Classification, setup.data, (64, 16, 16))
         model = {"hidden": chosen["hidden"], "embedding": chosen["hidden"], **{name: chosen[name] for name in _DROPOUT}}
         model["options"] = {"bias": chosen["bias"]} if "bias" in chosen else {}
-        training = {name: chosen[name] for name in _LEARNED if name in chosen}
+        training = pick(chosen, _LEARNED)
         run = train_model(setup, "classify", corpus, {"encoder": encoder_of(chosen["kind"]), **model}, training)
         split = cast("EncodedTexts", run.task.encode(corpus.test))
         return {**run_metrics(run), **mean_errors(cast("Classifier", run.model), split)}

@@ -25,6 +25,7 @@ import numpy as np
 from unrolled.lab.data.corpus import Classification, hold_out
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -47,7 +48,6 @@ _RANDOM = {"ag_news_extended": {"ag_news": (1, 2)}}
 _NAMES = {"ag_news_extended": "all", "ag_news": "drawn at random", "made-up topics": "made up"}
 _TEXTS = 110_000
 """Of the paper's training split (its table 6)."""
-_SPLITS = ("dev", "test")
 
 
 class FewerTexts(Experiment):
@@ -93,16 +93,16 @@ class FewerTexts(Experiment):
                 found = where(results, model=network, corpus=corpus)
                 for part in _PARTS[corpus]:
                     if chosen := where(found, part=part):
-                        accuracies = (_percent(chosen, f"{split}_accuracy") for split in _SPLITS)
+                        accuracies = (_percent(chosen, f"{split}_accuracy") for split in SPLITS)
                         texts = f"{chosen[0]['examples'][0]:,}"
                         epoch = average(chosen, "best_epoch", digits=0)
                         measured.append((network, name, texts, *accuracies, epoch))
                 sizes = sorted({result["examples"][0] for result in found})
                 if len(sizes) > 2:  # a line through two points alone is no law
-                    for (place, split), least in product(enumerate(_SPLITS), (sizes[0], sizes[-2])):
+                    for (place, split), least in product(enumerate(SPLITS), (sizes[0], sizes[-2])):
                         through = [result for result in found if result["examples"][0] >= least]
                         expected.append(_expected(through, network, place, split))
-        columns = ("network", "texts", "number", *_SPLITS, "best epoch")
+        columns = ("network", "texts", "number", *SPLITS, "best epoch")
         tables = [Table("AG News: accuracy by the number of training texts, %", columns, measured)]
         if expected:
             title = f"Accuracy, %, that a power law of the errors gives for {_TEXTS:,} texts; 2 sizes: the largest two"

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import score_rows
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,

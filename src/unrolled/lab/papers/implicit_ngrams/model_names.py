@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from unrolled.lab.papers.framework.experiment import pick
+
 __all__ = ["encoder_of", "encoder_settings", "main_models_first"]
 
 _OPTIONS = ("window", "bias", "num_layers", "heads", "feedforward_size")
@@ -19,7 +21,7 @@ def encoder_of(model: str) -> str:
 
 def encoder_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the encoder of the settings of a trial, with what they say of its options and its start."""
-    options = {name: chosen[name] for name in _OPTIONS if name in chosen}
+    options = pick(chosen, _OPTIONS)
     return {
         "encoder": encoder_of(chosen["model"]),
         "options": options,

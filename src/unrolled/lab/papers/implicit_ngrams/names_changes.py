@@ -22,11 +22,12 @@ from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Tagging
-from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import score_rows
 from unrolled.lab.papers.analyses.published_code.names_of_code import DroppedVectorNames, WideNames
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,

@@ -33,6 +33,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     dev_test_rows,
+    pick,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import entities
 from unrolled.lab.papers.framework.table import Table
@@ -87,7 +88,7 @@ class EntitiesOfCode(Experiment):
         chosen = trial.settings
         corpus = entities(_SMALL) if "made_up" in chosen else load_cached("conll2003", Tagging, setup.data)
         model = {**encoder_settings(chosen), **{name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}}
-        training = {name: chosen[name] for name in ("epochs", *_TRAINING, "spectral", "seed") if name in chosen}
+        training = pick(chosen, ("epochs", *_TRAINING, "spectral", "seed"))
         kind = NamesByPlace if "window" in chosen else NamesOfCode
         return train_and_measure(setup, kind, corpus, model, training)
 

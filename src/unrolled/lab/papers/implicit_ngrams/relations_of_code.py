@@ -24,6 +24,7 @@ from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -31,6 +32,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     dev_test_rows,
+    pick,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Table
@@ -44,7 +46,6 @@ _MODELS = (
     "MVMA-G", "MVMA-L", "GRU", "LSTM", "MVM-G", "MVM-L", "Elman", "MVMA-E", "MVMA-ME", "VA-EW", "MVM-E", "VA-W",
 )  # fmt: skip
 """All of table 4 but MM, for which the paper reports no convergence."""
-_SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"made_up": True, "hidden": 8, "embedding": 8, "epochs": 1, "batch": 8, "window": 5},
     "cpu": {"hidden": 64, "embedding": 64, "epochs": 5, "batch": 128, "window": 20},
@@ -87,7 +88,7 @@ class RelationsOfCode(Experiment):
         corpus = relations(_SMALL) if "made_up" in chosen else load_cached("semeval2010", Relations, setup.data)
         model = {**encoder_settings(chosen), **{name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}}
         learned = ("epochs", "batch", *_TRAINING, "spectral", "seed")
-        training = {name: chosen[name] for name in learned if name in chosen}
+        training = pick(chosen, learned)
         return train_and_measure(setup, AllClasses, corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
@@ -95,5 +96,5 @@ class RelationsOfCode(Experiment):
         every = dev_test_rows(results, PUBLISHED, [{}], "all_f1", percent=True)  # relations stand first
         nine = dev_test_rows(results, dict.fromkeys(PUBLISHED, (None, None)), [{}], "f1", percent=True)
         rows = [(*cells, *others[1:]) for cells, others in zip(every, nine, strict=True)]
-        columns = (f"{classes}, {split}" for classes, split in product(("all classes", "nine relations"), _SPLITS))
+        columns = (f"{classes}, {split}" for classes, split in product(("all classes", "nine relations"), SPLITS))
         return Report([Table("Macro F1 on relations, %", ("model", *columns), rows)])

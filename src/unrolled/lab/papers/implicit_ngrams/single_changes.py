@@ -44,13 +44,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification, Relations
 from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses, ByPlaces, NarrowVectors
-from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_rows
 from unrolled.lab.papers.analyses.published_code.new_optimisers import ContinuingClassify, WideContinuingClassify
 from unrolled.lab.papers.analyses.published_code.wide_vectors import train_wide
 from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -58,6 +59,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
+    pick,
     where,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
@@ -65,6 +67,7 @@ from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_model
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import mean_errors
+from unrolled.lab.papers.implicit_ngrams.changed_parts import ALL_CLASSES, PARTS, SENTIMENT
 from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table3 import PUBLISHED as ACCURACIES
@@ -77,95 +80,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SingleChanges"]
 
-_WIDE = {"vectors": "N(0, 1)"}
-_NARROW = {"vectors": "U(-0.1, 0.1)"}
-_RENEWED = {"optimisers": "one an epoch"}
-_SLOW = {"lr": 0.002}
-_LAYERS = {"num_layers": 2, "heads": 5, "feedforward_size": 300, **_SLOW}
-_TRAINED = {**_RENEWED, "batch": 1024, "epochs": 30, "weight_decay": 1e-5}
-_NOTEBOOK: Mapping[str, Any] = {
-    **_WIDE, **_RENEWED, "lr": 0.02, "batch": 1024, "epochs": 15, "clip": 5.0, "word_dropout": 0.0,
-}  # fmt: skip
-"""Those of RNN_ngra,_phenomena_analysis."""
-_CHANGES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "relations": {
-        "nothing": {},
-        "vectors from N(0, 1)": _WIDE,
-        "batches of 128": {"batch": 128},
-        "no dropout of words": {"word_dropout": 0.0},
-        "weight decay 1e-05": {"weight_decay": 1e-5},
-        "40 epochs, no early stopping": {"epochs": 40, "patience": 40},
-        "relations in both directions": {"directed": True},
-    },
-    "errors": {
-        "vectors from N(0, 1)": _WIDE,
-        "all settings of the notebook": _NOTEBOOK,
-        "all settings of the notebook, spectra not normalised": {**_NOTEBOOK, "spectral": False},
-    },
-    "sentiment": {
-        "rate 0.002": _SLOW,
-        "vectors from N(0, 1)": _WIDE,
-        "rate 0.002, 30 epochs, a new optimiser in each": {**_SLOW, **_RENEWED, "epochs": 30},
-    },
-    "all classes": {"a new optimiser in each epoch": _RENEWED},
-    "optimisers": {"a new optimiser in each epoch": _RENEWED},
-    "longer": {"30 epochs, a new optimiser in each": {**_RENEWED, "epochs": 30}},
-    "dropout": {"dropout of 0.5": {"dropout": 0.5}},
-    "reading": {"the last context": {"pooling": "last"}, "the first and the last context": {"pooling": "ends"}},
-    "layers": {
-        "two layers of 5 heads, 300 units between, rate 0.002": _LAYERS,
-        "layers, rate, batches, 30 epochs, new optimisers and weight decay of the notebook": {**_LAYERS, **_TRAINED},
-    },
-    "narrow vectors": {
-        "vectors from U(-0.1, 0.1)": _NARROW,
-        "vectors from U(-0.1, 0.1), a new optimiser in each epoch": {**_NARROW, **_RENEWED},
-    },
-    "seeds": {"nothing, three seeds": {}, "a new optimiser in each epoch, three seeds": _RENEWED},
-    "rates": {"rate 0.002": _SLOW, "rate 0.002, a new optimiser in each epoch": {**_SLOW, **_RENEWED}},
-    "places": {
-        "the network of the notebook": {"block": 20},
-        "the network of the notebook, a new optimiser in each epoch": {"block": 20, **_RENEWED},
-    },
-}  # fmt: skip
-"""By part; the ratings, whose trials are those of another item, have one change."""
-_NETWORKS = {
-    "errors": ("GRU", "Elman", "LSTM"),
-    "relations": ("Elman",),
-    "sentiment": ("MVM-E",),
-    "all classes": ("VA-EW", "MVMA-ME", "MVMA-G", "MVMA-L", "MVMA-E", "Elman", "GRU", "LSTM", "MVM-G", "MVM-L"),
-    "optimisers": ("MVMA-G", "MVMA-ME", "Elman", "GRU"),
-    "longer": ("MM", "MVMA-G", "Transformer"),
-    "dropout": ("MM",),
-    **dict.fromkeys(("reading", "layers"), ("Transformer",)),
-    **dict.fromkeys(("narrow vectors", "seeds"), ("VA-EW", "MVMA-ME")),
-    "rates": ("VA-EW",),
-    "places": ("VA-W",),
-}  # fmt: skip
-_SEEDS = {"seeds": range(3)}
 _SIDES: dict[Scale, int] = {"smoke": 3, "cpu": 16, "day": 32, "paper": 32}  # of the matrices of MM
-_SENTIMENT = ("sentiment", "optimisers", "longer", "dropout", "reading", "layers")
-_ALL_CLASSES = ("all classes", "narrow vectors", "rates", "places", "seeds")
-"""The parts that learn nineteen classes, as ``relations-of-code`` does."""
-_OF_CODE: Mapping[str, Any] = {
-    "epochs": 40, "patience": 40, "batch": 128, "optimiser": "adagrad", "lr": 0.01, "clip": 5.0,
-    "dropout": 0.5, "word_dropout": 0.0, "weight_decay": 1e-5, "bidirectional": False, "pooling": "last",
-}  # fmt: skip
-_OF_SENTIMENT: Mapping[str, Any] = {
-    "epochs": 6, "patience": 2, "batch": 128, "optimiser": "adagrad", "lr": 0.01, "clip": 1.0,
-    "dropout": 0.5, "word_dropout": 0.1,
-}  # fmt: skip
-_BASES: Mapping[str, Mapping[str, Any]] = {  # those of the other items at scale day
-    "relations": {
-        "epochs": 20, "patience": 3, "batch": 32, "optimiser": "adagrad", "lr": 0.01, "clip": 5.0,
-        "dropout": 0.5, "word_dropout": 0.1, "bidirectional": False, "pooling": "last",
-    },
-    "errors": {
-        "epochs": 6, "patience": 2, "batch": 128, "optimiser": "adagrad", "lr": 0.01, "clip": 1.0,
-        "dropout": 0.5, "word_dropout": 0.1, "weight_decay": 1e-5, "spectral": True,
-    },
-    **dict.fromkeys(_SENTIMENT, _OF_SENTIMENT),
-    **dict.fromkeys(_ALL_CLASSES, _OF_CODE),
-}  # fmt: skip
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"data": "made-up", "hidden": 8, "embedding": 8, "epochs": 2},
     "cpu": {"data": "shortened", "hidden": 60, "embedding": 60},
@@ -176,15 +91,7 @@ _ARCHITECTURE = ("hidden", "embedding", "dropout", "word_dropout", "bidirectiona
 _LEARNED = (
     *("epochs", "patience", "batch", "optimiser", "lr", "clip", "weight_decay", "spectral", "spectral_stack", "seed"),
 )
-_HOURS = {
-    "relations": 0.04,
-    "errors": 0.08,
-    "sentiment": 0.07,
-    **dict.fromkeys(("optimisers", "longer", "dropout"), 0.12),
-    **dict.fromkeys(("reading", "layers"), 0.15),
-    "ratings": 0.05,
-    **dict.fromkeys(_ALL_CLASSES, 0.1),
-}
+_RATED_HOURS = 0.05
 _SMALL = (32, 16, 16)
 _RATED = "GRU"
 
@@ -202,29 +109,33 @@ class SingleChanges(Experiment):
         rated = next(each for each in Intensification().trials(scale) if each.settings["name"] == _RATED)
         trained = {name: value for name, value in rated.settings.items() if name != "fixed"}
         listed = [((False, 0), Trial(f"ratings: {_RATED}, trained vectors", {"part": "ratings", **trained}))]
-        for part, networks in _NETWORKS.items():
-            seeds = _SEEDS.get(part, (0,))
-            for place, (seed, network, (title, change)) in enumerate(product(seeds, networks, _CHANGES[part].items())):
-                settings = {"part": part, "network": network, "changed": title, **_BASES[part], **_SIZES[scale]}
+        for name, part in PARTS.items():
+            changes = product(part.seeds, part.networks, part.changes.items())
+            for place, (seed, network, (title, change)) in enumerate(changes):
+                settings = {"part": name, "network": network, "changed": title, **part.base, **_SIZES[scale]}
                 settings |= _own_settings(network, scale)
                 changed = {**settings, **change, "seed": seed}
                 if scale == "smoke":  # a change of the epochs as well
                     changed["epochs"] = settings["epochs"]
-                further = f", seed {seed}" if part in _SEEDS else ""
-                trial = Trial(f"{part}: {network}, {title}{further}", changed)
-                listed.append(((part in _ALL_CLASSES, place), trial))
+                further = f", seed {seed}" if len(part.seeds) > 1 else ""
+                trial = Trial(f"{name}: {network}, {title}{further}", changed)
+                listed.append(((name in ALL_CLASSES, place), trial))
         return [trial for _, trial in sorted(listed, key=itemgetter(0))]
 
     def day_hours(self, trial: Trial) -> float:
         """Estimate by the part; weight decay makes trainings on relations slow."""
         chosen = trial.settings
-        slow = chosen["part"] == "relations" and "weight_decay" in chosen
-        longer = chosen["epochs"] / _BASES[chosen["part"]]["epochs"] if "optimisers" in chosen else 1.0
-        return 0.15 if slow else _HOURS[chosen["part"]] * longer
+        if chosen["part"] == "ratings":
+            return _RATED_HOURS
+        part = PARTS[chosen["part"]]
+        if chosen["part"] == "relations" and "weight_decay" in chosen:
+            return 0.15
+        return part.hours * (chosen["epochs"] / part.base["epochs"] if "optimisers" in chosen else 1.0)
 
     def worth(self, trial: Trial) -> float:
         """Count a seed of several as a part of a number."""
-        return 1.0 / len(_SEEDS.get(trial.settings["part"], (0,)))
+        part = PARTS.get(trial.settings["part"])
+        return 1.0 if part is None else 1.0 / len(part.seeds)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test as the item does whose setting has changed."""
@@ -232,14 +143,14 @@ class SingleChanges(Experiment):
         part = chosen["part"]
         if part == "ratings":
             return Intensification().run(trial, setup)
-        model = {name: chosen[name] for name in _ARCHITECTURE if name in chosen}
+        model = pick(chosen, _ARCHITECTURE)
         window = {"window": chosen["block"]} if "block" in chosen else {}
         model |= encoder_settings({**chosen, "model": chosen["network"], **window})
-        training = {name: chosen[name] for name in _LEARNED if name in chosen}
+        training = pick(chosen, _LEARNED)
         task: str | type[AllClasses] = "relate" if part == "relations" else "classify"
         corpus = _corpus(part, chosen["data"], "directed" in chosen, setup.data)
         train: Callable[..., Run] = train_wide if "vectors" in chosen else train_model
-        if part in _ALL_CLASSES:
+        if part in ALL_CLASSES:
             kind = ByPlaces if "block" in chosen else NarrowVectors if "vectors" in chosen else AllClasses
             task, train = kind, kind.train_by_epochs if "optimisers" in chosen else train_model
         elif "optimisers" in chosen:
@@ -249,13 +160,13 @@ class SingleChanges(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Give each part a table, with the published numbers where the measure is the paper's."""
-        found = {part: where(results, part=part) for part in (*_NETWORKS, "ratings")}
+        found = {part: where(results, part=part) for part in (*PARTS, "ratings")}
         rated = Intensification().report(found["ratings"], scale)
         tables = [
             _relations(found["relations"]),
             _errors(found["errors"]),
-            _sentiment([result for part in _SENTIMENT for result in found[part]]),
-            _all_classes([result for part in _ALL_CLASSES for result in found[part]]),
+            _sentiment([result for part in SENTIMENT for result in found[part]]),
+            _all_classes([result for part in ALL_CLASSES for result in found[part]]),
             *rated.tables,
         ]
         return Report([table for table in tables if table.rows] or tables[:1])
@@ -271,9 +182,9 @@ def _own_settings(network: str, scale: Scale) -> dict[str, Any]:
 
 
 def _corpus(part: str, data: str, directed: bool, folder: Path | None) -> Classification | Relations:
-    if part == "relations" or part in _ALL_CLASSES:
+    if part == "relations" or part in ALL_CLASSES:
         read = relations(_SMALL) if data == "made-up" else load_cached("semeval2010", Relations, folder)
-        return read if directed or part in _ALL_CLASSES else without_directions(read)
+        return read if directed or part in ALL_CLASSES else without_directions(read)
     if data == "made-up":
         return negation(_SMALL)
     return load_cached("sst2" if data == "all" else "sst2-sentences", Classification, folder)
@@ -286,7 +197,7 @@ def _step_errors(corpus: Classification, run: Run) -> dict[str, Any]:
 
 def _relations(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
-    for title in _CHANGES["relations"]:
+    for title in PARTS["relations"].changes:
         if chosen := where(results, changed=title):
             epochs = (average(chosen, name, digits=0) for name in ("best_epoch", "epochs"))
             shares = (average(chosen, f"{split}_f1", digits=1, percent=True) for split in SPLITS)
@@ -298,23 +209,24 @@ def _relations(results: Sequence[Result]) -> Table:
 def _pairs(*parts: str) -> Iterator[tuple[str, str]]:
     """List the networks of some parts, each with its changes."""
     for part in parts:
-        yield from product(_NETWORKS[part], _CHANGES[part])
+        yield from product(PARTS[part].networks, PARTS[part].changes)
 
 
 def _errors(results: Sequence[Result]) -> Table:
-    published = {network: ERRORS[network][_BASES["errors"]["weight_decay"]] for network in _NETWORKS["errors"]}
+    part = PARTS["errors"]
+    published = {network: ERRORS[network][part.base["weight_decay"]] for network in part.networks}
     title = "Mean relative error of the hidden states of SST-2's test sentences, %, normalised unless said otherwise"
     return error_table(title, results, _pairs("errors"), published)
 
 
 def _sentiment(results: Sequence[Result]) -> Table:
-    rows = score_rows(results, _pairs(*_SENTIMENT), "accuracy", ACCURACIES)  # SST-2 stands first
+    rows = score_rows(results, _pairs(*SENTIMENT), "accuracy", ACCURACIES)  # SST-2 stands first
     return Table("SST-2: accuracy, %", ("network", "changed", *SPLITS), rows)
 
 
 def _all_classes(results: Sequence[Result]) -> Table:
     rows = [
         (network, change, *cells, average(where(results, network=network, changed=change), "best_epoch", digits=0))
-        for network, change, *cells in score_rows(results, _pairs(*_ALL_CLASSES), "all_f1", RELATIONS)
+        for network, change, *cells in score_rows(results, _pairs(*ALL_CLASSES), "all_f1", RELATIONS)
     ]  # relations stand first
     return Table("Relations: F1 over all classes, %", ("network", "changed", *SPLITS, "best epoch"), rows)

@@ -24,9 +24,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_rows, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,

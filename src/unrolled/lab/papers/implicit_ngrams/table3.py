@@ -24,6 +24,7 @@ from unrolled.lab.data.datasets.imdb import Imdb
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -32,6 +33,7 @@ from unrolled.lab.papers.framework.experiment import (
     TrialSetup,
     average,
     dev_test_rows,
+    pick,
     where,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
@@ -61,7 +63,6 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
 }
 """Accuracy in percent on dev and test of each corpus, in the order of ``CORPORA``; None: it failed to converge."""
 
-_SPLITS = ("dev", "test")
 
 _CORPORA: dict[Scale, dict[str, dict[str, Any]]] = {
     "smoke": {
@@ -151,7 +152,7 @@ class SentimentAndTopics(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare accuracies with the published ones."""
         rows = dev_test_rows(results, PUBLISHED, [{"column": each} for each in CORPORA], "accuracy", percent=True)
-        columns = [f"{column}, {split}" for column, split in product(CORPORA, _SPLITS)]
+        columns = [f"{column}, {split}" for column, split in product(CORPORA, SPLITS)]
         title = "Accuracy, %; (–): the paper reports that training failed to converge"
         tables = [Table(title, ("model", *columns), rows), Table("Sizes of the corpora", _SIZED, _sized(results))]
         return Report(tables)
@@ -167,7 +168,7 @@ def learn(corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup) 
         "pooling": "mean" if chosen["model"] == "Transformer" else "last",  # as the authors' Transformer
         **{name: chosen[name] for name in _DROPOUT},
     }
-    training = {name: chosen[name] for name in _LEARNED if name in chosen}
+    training = pick(chosen, _LEARNED)
     sizes = {"examples": [*map(len, corpus.splits.values())], "largest": _largest(corpus)}
     train = train_once if chosen["corpus"] in _SHARED else train_model
     return {**sizes, **train_and_measure(setup, "classify", corpus, model, training, train_with=train)}

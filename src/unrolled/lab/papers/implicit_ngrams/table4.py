@@ -25,6 +25,7 @@ from unrolled.lab.papers.analyses.sentences.relation_corpora import without_dire
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -33,6 +34,7 @@ from unrolled.lab.papers.framework.experiment import (
     TrialSetup,
     average,
     dev_test_rows,
+    pick,
     where,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
@@ -63,7 +65,6 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
 PUBLISHED_NAMES = {model: numbers[2:] for model, numbers in PUBLISHED.items()}
 """Those on named entities."""
 
-_SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, dict[str, int]]] = {
     "smoke": {
         "relations": {"hidden": 8, "embedding": 8, "side": 3, "epochs": 1, "window": 5, "batch": 8},
@@ -168,7 +169,7 @@ class RelationsAndNames(Experiment):
         model["encoder"] = encoder_of(chosen["model"])
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
         learned = ("epochs", "patience", "batch", *_TRAINING[column], "seed")
-        training = {name: chosen[name] for name in learned if name in chosen}
+        training = pick(chosen, learned)
         return train_and_measure(setup, _TASKS[column], corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
@@ -176,7 +177,7 @@ class RelationsAndNames(Experiment):
         rows = dev_test_rows(
             _at_best_rates(results), PUBLISHED, [{"column": each} for each in COLUMNS], "f1", percent=True
         )
-        columns = [f"{column}, {split}" for column, split in product(COLUMNS, _SPLITS)]
+        columns = [f"{column}, {split}" for column, split in product(COLUMNS, SPLITS)]
         title = "F1, %: macro-averaged over nine relations, and of entities; (–): the paper reports no convergence"
         return Report([Table(title, ("model", *columns), rows), *_rates(results)])
 

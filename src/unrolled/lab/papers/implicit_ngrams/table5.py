@@ -28,6 +28,7 @@ from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -57,7 +58,6 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
 }
 """Perplexities on dev and test of each corpus, in the order of ``CORPORA``."""
 
-_SPLITS = ("dev", "test")
 _AT: dict[Scale, dict[str, dict[str, Any]]] = {
     "smoke": {"ptb": {"hidden": 8, "embedding": 8}},
     "cpu": {"ptb": {"hidden": 64, "embedding": 64}, "wikitext2": {"hidden": 64, "embedding": 64, "steps": 500}},
@@ -132,7 +132,7 @@ class PerplexityByEncoder(Experiment):
         main = where(results, dropout=_SIZES[scale]["dropout"])
         corpora = [{"corpus": corpus} for corpus in _AT[scale]]
         rows = dev_test_rows(main, PUBLISHED, corpora, "perplexity")
-        columns = [f"{CORPORA[corpus]}, {split}" for corpus, split in product(_AT[scale], _SPLITS)]
+        columns = [f"{CORPORA[corpus]}, {split}" for corpus, split in product(_AT[scale], SPLITS)]
         title = "Perplexity of a word, counting <eos>; (–): the paper reports no convergence, or the number is missing"
         tables = [Table(title, ("model", *columns), rows)]
         if where(results, dropout=0.0):
@@ -143,6 +143,6 @@ class PerplexityByEncoder(Experiment):
             }
             theirs = {model: PUBLISHED[model][:2] * len(compared) for model in _WITHOUT_DROPOUT[scale]}
             rows = dev_test_rows(where(results, corpus="ptb"), theirs, [*compared.values()], "perplexity")
-            columns = [f"{name}, {split}" for name, split in product(compared, _SPLITS)]
+            columns = [f"{name}, {split}" for name, split in product(compared, SPLITS)]
             tables.append(Table("Perplexity on PTB with dropout and without", ("model", *columns), rows))
         return Report(tables)

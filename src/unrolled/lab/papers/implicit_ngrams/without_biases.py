@@ -25,9 +25,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled.errors import UsageError
-from unrolled.lab.papers.analyses.published_code.changed_networks import SPLITS, error_table, score_rows, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_rows, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,

@@ -21,6 +21,7 @@ from unrolled.lab.papers.analyses.sentences.relation_corpora import without_dire
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -28,6 +29,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
+    pick,
     where,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import relations
@@ -45,7 +47,6 @@ PUBLISHED: Mapping[str, tuple[float, float]] = {
 """F1 in percent on dev and test; the paper does not say whether with markers."""
 
 _ENCODERS = {"GRU": "gru", "LSTM": "lstm", "MVMA-G": "mvma_g", "MVM-G": "mvm_g"}
-_SPLITS = ("dev", "test")
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {"seeds": 1, "made_up": True, "hidden": 8, "embedding": 8, "epochs": 1, "batch": 8},
     "cpu": {"seeds": 1, "hidden": 64, "embedding": 64, "epochs": 5, "batch": 32},
@@ -82,7 +83,7 @@ class RelationMarkers(Experiment):
         corpus = without_directions(marked if chosen["markers"] else without_markers(marked))
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
         learned = ("epochs", "patience", "batch", *_TRAINING, "seed")
-        training = {name: chosen[name] for name in learned if name in chosen}
+        training = pick(chosen, learned)
         return train_and_measure(setup, "relate", corpus, {**model, "encoder": _ENCODERS[chosen["model"]]}, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
@@ -91,11 +92,11 @@ class RelationMarkers(Experiment):
         for model, published in PUBLISHED.items():
             if chosen := where(results, model=model):
                 cells: list[str | Number] = []
-                for split, theirs in zip(_SPLITS, published, strict=True):
+                for split, theirs in zip(SPLITS, published, strict=True):
                     for markers in (True, False):
                         alike = where(chosen, markers=markers)
                         cells.append(average(alike, f"{split}_f1", digits=1, percent=True))
                     cells.append(f"{theirs:.1f}")
                 rows.append((model, *cells))
-        columns = (f"{split}, {what}" for split, what in product(_SPLITS, ("with", "without", "published")))
+        columns = (f"{split}, {what}" for split, what in product(SPLITS, ("with", "without", "published")))
         return Report([Table("F1, %, with and without markers", ("model", *columns), rows)])

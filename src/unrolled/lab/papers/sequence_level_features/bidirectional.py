@@ -27,6 +27,7 @@ from unrolled.lab.papers.analyses.polarity import polarity_weight
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trial_with_vectors, phrase_trials
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -55,7 +56,6 @@ CLAIMS = (("forward", 4, 3, -1), ("forward", 4, 0, 1), ("backward", 0, 1, 1), ("
 """Statements of the caption: direction, the word read last, the word read first, and the sign of the score."""
 
 _DIRECTIONS = ("forward", "backward")
-_SPLITS = ("dev", "test")
 _ENCODERS = ("gru", "lstm")
 _EXPANSIONS = {"activation": "approximation", "path": "exact"}
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 3, "day": 3, "paper": 5}
@@ -102,13 +102,13 @@ class Bidirectional(Experiment):
             for name in _EXPANSIONS.values()
         ]
         accuracies: list[Sequence[str | Number]] = [
-            (encoder.upper(), *(average(chosen, f"{split}_accuracy", digits=1, percent=True) for split in _SPLITS))
+            (encoder.upper(), *(average(chosen, f"{split}_accuracy", digits=1, percent=True) for split in SPLITS))
             for encoder in _ENCODERS
             if (chosen := where(results, encoder=encoder))
         ]
         tables = [
             Table("Polarity scores of tokens and sequences", ("read", "published", *columns), rows),
-            Table("Accuracy on SST, both directions, %", ("network", *_SPLITS), accuracies),
+            Table("Accuracy on SST, both directions, %", ("network", *SPLITS), accuracies),
         ]
         drawn = {
             f"sequence-level-features-figure4-{name}": partial(_draw, results, expansion)

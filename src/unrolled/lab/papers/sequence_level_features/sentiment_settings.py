@@ -39,6 +39,7 @@ from unrolled.lab.papers.analyses.published_code.new_optimisers import NarrowCon
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD, phrase_corpus, phrase_trials
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -46,6 +47,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
+    pick,
     where,
 )
 from unrolled.lab.papers.framework.table import Number, Table
@@ -55,7 +57,6 @@ from unrolled.lab.papers.sequence_level_features.table2 import PUBLISHED
 __all__ = ["SentimentSettings", "write_components"]
 
 _CELLS = {"gru": "GRU", "lstm": "LSTM"}
-_SPLITS = ("dev", "test")
 _ARCHITECTURES: Mapping[str, Mapping[str, Any]] = {
     "as in table 2": {},
     "300 units": {"hidden": 300},
@@ -129,8 +130,8 @@ class SentimentSettings(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen, corpus = trial.settings, phrase_corpus(trial, setup)
-        model = {name: chosen[name] for name in _MODEL_SETTINGS if name in chosen}
-        training = {name: chosen[name] for name in _TRAINING_SETTINGS if name in chosen}
+        model = pick(chosen, _MODEL_SETTINGS)
+        training = pick(chosen, _TRAINING_SETTINGS)
         components = chosen.get("components")
         if chosen["vectors"] and components != 0:
             training["vectors"] = path = find_file(chosen["vectors"], setup.data)
@@ -147,11 +148,11 @@ class SentimentSettings(Experiment):
             if chosen := where(results, changed=title):
                 cells = (
                     average(where(chosen, encoder=encoder), f"{split}_accuracy", digits=1, percent=True)
-                    for encoder, split in product(_CELLS, _SPLITS)
+                    for encoder, split in product(_CELLS, SPLITS)
                 )
                 rows.append((title, *cells))
         rows.append(("published", *(f"{100 * accuracy:.1f}" for encoder in _CELLS for accuracy in PUBLISHED[encoder])))
-        columns = (f"{cell}, {split}" for cell, split in product(_CELLS.values(), _SPLITS))
+        columns = (f"{cell}, {split}" for cell, split in product(_CELLS.values(), SPLITS))
         return Report([Table("Accuracy on SST, %", ("changed", *columns), rows)])
 
 

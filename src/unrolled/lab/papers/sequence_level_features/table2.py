@@ -15,6 +15,7 @@ from typing import Any
 from unrolled.lab.papers.analyses.sentiment_networks import learn_phrases, phrase_trial_with_vectors, phrase_trials
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -39,7 +40,6 @@ PUBLISHED: Mapping[str, tuple[float, float]] = {
 }
 """Accuracy on dev and on test."""
 
-_SPLITS = ("dev", "test")
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 2, "day": 3, "paper": 5}
 
 
@@ -72,8 +72,8 @@ class SentimentByCell(Experiment):
             if chosen := where(results, encoder=encoder):
                 cells = (
                     average(chosen, f"{split}_accuracy", theirs, digits=1, percent=True)
-                    for split, theirs in zip(_SPLITS, published, strict=True)
+                    for split, theirs in zip(SPLITS, published, strict=True)
                 )
                 rows.append((encoder.replace("_", " "), *cells))
-        table = Table("Accuracy on SST, %", ("cell", *_SPLITS), rows)
+        table = Table("Accuracy on SST, %", ("cell", *SPLITS), rows)
         return Report([table])

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
+    SPLITS,
     Experiment,
     Report,
     Result,
@@ -140,10 +141,10 @@ class PerplexityByCell(Experiment):
                         digits=2,
                     )
                     for corpus in corpora
-                    for place, split in enumerate(("dev", "test"))
+                    for place, split in enumerate(SPLITS)
                 ]
                 rows.append((encoder.replace("_", " "), *cells))
-        columns = [f"{_CORPORA[corpus]}, {split}" for corpus in corpora for split in ("dev", "test")]
+        columns = [f"{_CORPORA[corpus]}, {split}" for corpus in corpora for split in SPLITS]
         table = Table("Perplexity of a word, counting <eos>", ("cell", *columns), rows)
         drawn = {f"sequence-level-features-curves-{corpus}": partial(_draw, results, corpus) for corpus in corpora}
         return Report([table], drawn)

@@ -28,7 +28,16 @@ from typing import Any, NamedTuple
 
 from unrolled.lab.data.corpus import Stream, Words
 from unrolled.lab.data.vocabulary import UNKNOWN_WORD
-from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import (
+    SCALES,
+    SPLITS,
+    Experiment,
+    Report,
+    Result,
+    Scale,
+    Trial,
+    TrialSetup,
+)
 from unrolled.lab.papers.framework.table import Number, Table, cell
 from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import train_and_measure
@@ -59,7 +68,6 @@ _ROWS = {
     "GRU variant, three tokens, no dropout": _Training("gru_variant", 3, 0.0),
     "LSTM variant, three tokens, no dropout": _Training("lstm_variant", 3, 0.0),
 }
-_SPLITS = ("dev", "test")
 _CORPORA = {"ptb": "PTB", "wikitext2": "WikiText-2"}
 _SIZES: dict[Scale, dict[str, Any]] = {  # those of table 3
     "smoke": {"corpus": "made-up", "epochs": 2, "hidden": 8, "adaptive": "off", "batch": 8, "counted": ["made-up"]},
@@ -100,7 +108,7 @@ class PerplexityByToken(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare with the published perplexities, and give those of all cells for a word, if they count three."""
         title = f"Perplexity on PTB, counting <eos>, where {UNKNOWN_WORD} is one token or three"
-        columns = (f"a {unit}, {split}" for unit, split in product(("token", "word"), _SPLITS))
+        columns = (f"a {unit}, {split}" for unit, split in product(("token", "word"), SPLITS))
         rows: list[Sequence[str | Number]] = [
             (name, *_cells(row, result))
             for name, row in _ROWS.items()
@@ -113,7 +121,7 @@ class PerplexityByToken(Experiment):
             title = (
                 f"Published perplexities of a token, in brackets, and those of a word if {UNKNOWN_WORD} counts three"
             )
-            columns = (f"{_CORPORA[corpus]}, {split}" for corpus, split in product(lengths, _SPLITS))
+            columns = (f"{_CORPORA[corpus]}, {split}" for corpus, split in product(lengths, SPLITS))
             tables.append(Table(title, ("cell", *columns), _published_rows(lengths)))
         return Report(tables)
 
@@ -144,7 +152,7 @@ def _split_lines(text: Stream) -> Iterator[Sequence[str]]:
 def _lengths(corpus: Words) -> dict[str, float]:
     """Count the tokens of a word on dev and test."""
     split = split_unknown(corpus)
-    return {name: _count(getattr(split, name)) / _count(getattr(corpus, name)) for name in _SPLITS}
+    return {name: _count(getattr(split, name)) / _count(getattr(corpus, name)) for name in SPLITS}
 
 
 def _count(text: Stream) -> int:
@@ -176,7 +184,7 @@ def _published_rows(lengths: Mapping[str, Mapping[str, float]]) -> list[Sequence
         numbers = [
             Number([each ** of_split[split]] if each else (), each)
             for corpus, of_split in lengths.items()
-            for each, split in zip(published[corpus], _SPLITS, strict=True)
+            for each, split in zip(published[corpus], SPLITS, strict=True)
         ]
         rows.append((name.replace("_", " "), *numbers))
     return rows

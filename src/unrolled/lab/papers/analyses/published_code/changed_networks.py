@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale, average, training_cell, where
+from unrolled.lab.papers.framework.experiment import SPLITS, Experiment, Result, Scale, average, training_cell, where
 from unrolled.lab.papers.framework.table import Number, Table
 
-__all__ = ["SPLITS", "error_table", "score_rows", "settings_of"]
+__all__ = ["error_table", "score_rows", "settings_of"]
 
-SPLITS = ("dev", "test")
 Pairs = Iterable[tuple[str, str]]
 """Networks, each with the name of its change: settings of the trials."""
 
