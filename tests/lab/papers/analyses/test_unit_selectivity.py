@@ -1,14 +1,12 @@
-"""Correlations of units and areas under curves, against definitions written out."""
+"""Correlations of units, against definitions written out."""
 
 from __future__ import annotations
-
-from itertools import product
 
 import pytest
 import torch
 
 from unrolled.lab.metrics.pearson import pearson
-from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations
+from unrolled.lab.papers.analyses.unit_selectivity import correlations
 
 
 def test_every_unit_is_correlated_as_one_would_be_alone():
@@ -25,17 +23,3 @@ def test_what_does_not_vary_says_nothing():
     units = torch.tensor([[1.0, 2.0], [1.0, 3.0]])
     assert correlations(units, torch.tensor([0.0, 1.0])).tolist() == pytest.approx([0, 1])
     assert correlations(units, torch.tensor([4.0, 4.0])).tolist() == [0, 0]
-
-
-def test_the_area_is_the_share_of_pairs_in_order():
-    generator = torch.Generator().manual_seed(1)
-    values = torch.randint(5, (40,), generator=generator).float()  # many are equal
-    truth = torch.rand(40, generator=generator) < 0.3
-    scores, positive = values.tolist(), truth.tolist()
-    pairs = list(product(values[truth].tolist(), values[~truth].tolist()))
-    share = sum((high > low) + 0.5 * (high == low) for high, low in pairs) / len(pairs)
-    assert area_under_curve(scores, positive) == pytest.approx(share)
-    assert area_under_curve((-values).tolist(), positive) == pytest.approx(1 - share)
-    assert area_under_curve(truth.float().tolist(), positive) == 1
-    assert area_under_curve([0.0] * 40, positive) == 0.5
-    assert area_under_curve(scores, [True] * 40) is None

@@ -7,7 +7,6 @@ Source:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,21 +16,7 @@ from unrolled.decomposition.opening.network_cells import build_cells
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.language_model import LanguageModel
 
-__all__ = ["area_under_curve", "correlations", "unit_values"]
-
-
-def area_under_curve(scores: Sequence[float], is_positive: Sequence[bool]) -> float | None:
-    r"""Compute how often a positive example scores higher than a negative one; None without examples of both.
-
-    .. math:: \mathrm{AUC} = P(s^+ > s^-) + \tfrac12 P(s^+ = s^-)
-
-    Example:
-        >>> area_under_curve([0.1, 0.7, 0.7], [False, True, False])
-        0.75
-    """
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(is_positive, scores)) if len(set(is_positive)) == 2 else None
+__all__ = ["correlations", "unit_values"]
 
 
 @torch.no_grad()

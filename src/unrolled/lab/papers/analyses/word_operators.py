@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.recurrences.affine_sequence import AffineSequence
-from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
+from unrolled.lab.metrics.area_under_curve import area_under_curve
 from unrolled.linalg.operators import Workspace
 
 __all__ = ["SIDES", "Occurrences", "RankedWords", "Slope", "WordSlope", "fit_slope", "neighbour_readouts"]

@@ -30,10 +30,11 @@ from unrolled.lab.data.corpus import Characters, Stream
 from unrolled.lab.data.datasets.character_texts import PythonSource
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
+from unrolled.lab.metrics.area_under_curve import area_under_curve
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.papers.analyses.sentences.text_properties import PROSE, PYTHON, prose_properties, python_properties
 from unrolled.lab.papers.analyses.text_figures import draw_text_heat_map
-from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve, correlations, unit_values
+from unrolled.lab.papers.analyses.unit_selectivity import correlations, unit_values
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.synthetic_corpora import characters

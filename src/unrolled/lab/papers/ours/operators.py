@@ -33,7 +33,7 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import UNKNOWN
 from unrolled.lab.models.classifier import Classifier
-from unrolled.lab.papers.analyses.text_figures import name_words, scatter_words
+from unrolled.lab.papers.analyses.word_figures import name_words, scatter_words
 from unrolled.lab.papers.analyses.word_operators import SIDES, Occurrences, RankedWords, WordSlope, neighbour_readouts
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid, legend_below, seed_captions, write_seeds

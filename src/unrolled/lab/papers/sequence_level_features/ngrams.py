@@ -21,9 +21,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unrolled.lab.data.corpus import Classification, Example
+from unrolled.lab.metrics.area_under_curve import area_under_curve
 from unrolled.lab.papers.analyses.polarity import ngram_scores
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, learn_negation, negation_corpus
-from unrolled.lab.papers.analyses.unit_selectivity import area_under_curve
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import draw_box_pairs, grid, seed_captions

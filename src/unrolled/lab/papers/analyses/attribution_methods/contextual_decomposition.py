@@ -24,7 +24,14 @@ from torch.nn.functional import linear
 
 from unrolled.errors import ShapeError, UsageError
 
-__all__ = ["contextual_decomposition"]
+__all__ = ["contextual_decomposition", "one_way_lstm"]
+
+
+def one_way_lstm(network: nn.Module) -> nn.LSTM:
+    """Return a network that is an LSTM of one layer and one direction; UsageError for any other one."""
+    if type(network) is not nn.LSTM or network.num_layers > 1 or network.bidirectional:
+        raise UsageError("contextual decomposition needs an LSTM of one layer and one direction")
+    return network
 
 
 @torch.no_grad()

@@ -17,7 +17,10 @@ from torch import Tensor, nn
 
 from unrolled.errors import UsageError
 from unrolled.explanation.api import explain_batch
-from unrolled.lab.papers.analyses.attribution_methods.contextual_decomposition import contextual_decomposition
+from unrolled.lab.papers.analyses.attribution_methods.contextual_decomposition import (
+    contextual_decomposition,
+    one_way_lstm,
+)
 from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Explained
 from unrolled.lab.papers.analyses.attribution_methods.interaction_index import without_words
 
@@ -80,10 +83,9 @@ def _alone(explained: Explained) -> Tensor:
 def _decomposition(explained: Explained) -> Tensor:
     """Take the part of each phrase in the last state, by contextual decomposition."""
     model = explained.model
-    if type(model.encoder) is not nn.LSTM or model.encoder.num_layers > 1 or model.encoder.bidirectional:
-        raise UsageError("contextual decomposition needs an LSTM of one layer and one direction")
+    lstm = one_way_lstm(model.encoder)
     text, first, last = _spans(explained)
-    ours, _ = contextual_decomposition(model.encoder, explained.vectors[text].transpose(0, 1), first, last + 1)
+    ours, _ = contextual_decomposition(lstm, explained.vectors[text].transpose(0, 1), first, last + 1)
     copies = explained.copies(explained.tokens[text], explained.lengths[text], text)
     read = copies.target(model.head(model.pooling(ours.transpose(0, 1), copies.lengths))).double()
     phrases = torch.zeros(*explained.tokens.shape, explained.tokens.shape[1], dtype=torch.float64)

@@ -22,6 +22,7 @@ from unrolled.lab.data.batches.base import EncodedTexts
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.run_encoder import run_padded_encoder
+from unrolled.lab.papers.analyses.attribution_methods.captum_methods import load_captum
 from unrolled.lab.papers.analyses.attribution_methods.contextual_decomposition import contextual_decomposition
 from unrolled.lab.papers.analyses.attribution_methods.labelled_phrases import LabelledPhrases, Texts
 
@@ -145,15 +146,10 @@ def integrated_gradients(steps: int) -> AttributionMethod:
     Source:
         Sundararajan, Taly and Yan (2017), arXiv:1703.01365.
     """
-    try:
-        from captum.attr import IntegratedGradients
-    except ImportError as error:
-        raise UsageError(
-            'integrated gradients need captum; install it with: pip install "unrolled[compare]"'
-        ) from error
+    kind = load_captum().IntegratedGradients
 
     def attribute(polarity: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, lengths: Tensor) -> Tensor:
-        found = IntegratedGradients(polarity).attribute(vectors, n_steps=steps, additional_forward_args=(lengths,))
+        found = kind(polarity).attribute(vectors, n_steps=steps, additional_forward_args=(lengths,))
         return cast("Tensor", found).detach().sum(dim=-1)
 
     return attribute

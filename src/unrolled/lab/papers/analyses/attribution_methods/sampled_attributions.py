@@ -17,20 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.errors import UsageError
+from unrolled.lab.papers.analyses.attribution_methods.captum_methods import load_captum
 from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Explained
 
 __all__ = ["kernel_shap", "lime", "shapley_sampling"]
 
 _AT_ONCE = 256
-
-
-def _captum() -> Any:
-    try:
-        import captum.attr
-    except ImportError as error:
-        raise UsageError('this method needs captum; install it with: pip install "unrolled[compare]"') from error
-    return captum.attr
 
 
 def _of_each_text(explained: Explained, method: Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]) -> Tensor:
@@ -58,7 +50,7 @@ def _all_blank(explained: Explained) -> Tensor:
 
 def shapley_sampling(explained: Explained, samples: int) -> tuple[Tensor, Tensor]:
     """Average what a word adds, over ``samples`` random orders; also return the margin of the blank text."""
-    kind = _captum().ShapleyValueSampling
+    kind = load_captum().ShapleyValueSampling
 
     def method(margins: Callable[[Tensor], Tensor], ones: Tensor) -> Tensor:
         found: Tensor = kind(margins).attribute(ones, n_samples=samples, perturbations_per_eval=_AT_ONCE)
@@ -86,9 +78,9 @@ def kernel_shap(explained: Explained, samples: int, of_each_word: int = 0) -> tu
     Their number is ``samples`` and ``of_each_word`` more for each word of the text: 2048 and 2 is the default of the
     package shap, which takes the smallest and largest subsets first, where captum draws all of them.
     """
-    return _fitted(explained, _captum().KernelShap, samples, of_each_word), _all_blank(explained)
+    return _fitted(explained, load_captum().KernelShap, samples, of_each_word), _all_blank(explained)
 
 
 def lime(explained: Explained, samples: int) -> Tensor:
     """Fit a sparse linear model to ``samples`` subsets, weighted by their similarity to the text."""
-    return _fitted(explained, _captum().Lime, samples)
+    return _fitted(explained, load_captum().Lime, samples)

@@ -18,7 +18,10 @@ from unrolled.errors import UsageError
 from unrolled.explanation.api import explain_batch
 from unrolled.lab.papers.analyses.attribution_methods.agglomerative_decomposition import agglomerate
 from unrolled.lab.papers.analyses.attribution_methods.backward_rules import deep_lift, relevance
-from unrolled.lab.papers.analyses.attribution_methods.contextual_decomposition import contextual_decomposition
+from unrolled.lab.papers.analyses.attribution_methods.contextual_decomposition import (
+    contextual_decomposition,
+    one_way_lstm,
+)
 from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Explained
 from unrolled.lab.papers.analyses.attribution_methods.phrase_scores import gradient_times_input, integrated_gradients
 from unrolled.lab.papers.analyses.attribution_methods.sampled_attributions import kernel_shap, lime, shapley_sampling
@@ -146,9 +149,7 @@ def _random(explained: Explained) -> TokenAttribution:
 
 def _phrase_scores(explained: Explained) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """Score phrases, given by text, start and stop, by contextual decomposition."""
-    model, vectors, encoder = explained.model, explained.vectors, explained.model.encoder
-    if type(encoder) is not torch.nn.LSTM or encoder.num_layers > 1 or encoder.bidirectional:
-        raise UsageError("contextual decomposition needs an LSTM of one layer and one direction")
+    model, vectors, lstm = explained.model, explained.vectors, one_way_lstm(explained.model.encoder)
 
     @torch.no_grad()
     def score(texts: Tensor, starts: Tensor, stops: Tensor) -> Tensor:
@@ -156,7 +157,7 @@ def _phrase_scores(explained: Explained) -> Callable[[Tensor, Tensor, Tensor], T
         for which in torch.arange(len(texts)).split(_COPIES_AT_ONCE):
             rows = texts[which]
             inputs = vectors[rows].transpose(0, 1)
-            of_phrase, _ = contextual_decomposition(encoder, inputs, starts[which], stops[which])
+            of_phrase, _ = contextual_decomposition(lstm, inputs, starts[which], stops[which])
             few = explained.copies(explained.tokens[rows], explained.lengths[rows], rows)
             pooled = model.pooling(of_phrase.transpose(0, 1), few.lengths)
             bias = few.target(model.head(torch.zeros_like(pooled)))

@@ -13,28 +13,23 @@ Of an even number of texts, the median is torch's: the lower of the two in the m
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Explained
-from unrolled.lab.papers.analyses.attribution_methods.token_attributions import Attributor, TokenAttribution, attributor
+from unrolled.lab.papers.analyses.attribution_methods.token_attributions import Attributor, attributor
 from unrolled.lab.papers.analyses.faithfulness.deletion import Deletion, delete
+from unrolled.lab.papers.analyses.faithfulness.processor_time import least_time, timed
 
 __all__ = ["measure_method", "time_gradient"]
 
 _MEASURES = ("comprehensiveness", "sufficiency", "blank_score", "insertion")
 _MISSED_LEAST = 0.2
 """The share of words that is replaced for the stability."""
-
-
-def _timed(method: Attributor, texts: Explained) -> tuple[TokenAttribution, float]:
-    began = time.process_time()
-    found = method(texts)
-    return found, time.process_time() - began
 
 
 Batches = Sequence[tuple[Tensor, Explained]]
@@ -44,7 +39,7 @@ Batches = Sequence[tuple[Tensor, Explained]]
 def time_gradient(batches: Batches) -> float:
     """Measure the seconds of processor time of a forward and a backward pass over all texts, the least of three."""
     gradient = attributor("gradient x input")
-    return min(sum(_timed(gradient, texts)[1] for _, texts in batches) for _ in range(3))
+    return least_time(lambda: [gradient(texts) for _, texts in batches])
 
 
 def measure_method(name: str, batches: Batches, gradient: float, stable: int) -> dict[str, Any]:
@@ -70,7 +65,7 @@ def measure_method(name: str, batches: Batches, gradient: float, stable: int) ->
     cancellations: list[Tensor] = []
     correlations: list[Tensor] = []
     for which, texts in batches:
-        found, passed = _timed(method, texts)
+        found, passed = timed(partial(method, texts))
         seconds += passed
         deletions.append(delete(texts, found.values))
         total, margins = found.values.sum(dim=1), texts.margins().double()

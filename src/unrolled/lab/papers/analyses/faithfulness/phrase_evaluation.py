@@ -6,7 +6,6 @@ nor on other programs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from unrolled.lab.papers.analyses.attribution_methods.phrase_scores import (
     isolated_scores,
 )
 from unrolled.lab.papers.analyses.attribution_methods.word_sums import word_sum_scores
+from unrolled.lab.papers.analyses.faithfulness.processor_time import least_time, timed
 from unrolled.lab.papers.framework.bootstrap import Correlation
 
 __all__ = [
@@ -58,7 +58,7 @@ Scorer = Callable[[PolarityModel, LabelledPhrases], tuple[Tensor, ...]]
 
 def time_one_run(reader: PolarityModel, phrases: LabelledPhrases) -> float:
     """Measure the seconds of processor time of a run of the network over the sentences, the least of three."""
-    return min(_timed(partial(reader.polarities, phrases.sentences))[1] for _ in range(3))
+    return least_time(partial(reader.polarities, phrases.sentences))
 
 
 def evaluate_method(
@@ -75,19 +75,12 @@ def evaluate_method(
     """
     scorer = _scorer(method, steps)
     scorer(reader, phrases.first())  # work that only the first call does is not part of the cost
-    scores, seconds = _timed(partial(scorer, reader, phrases))
+    scores, seconds = timed(partial(scorer, reader, phrases))
     found = {**_correlations(phrases, draws, *scores), "cost": round(seconds / once, 2)}
     if not method.startswith(_NOT_EXPANSIONS):
         error = expansion_error(reader, phrases.sentences, method)
         found["error"] = [float(f"{value:.4g}") for value in (error.mean(), error.median())]
     return found
-
-
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """Call a function and measure its processor time."""
-    began = time.process_time()
-    done = work()
-    return done, time.process_time() - began
 
 
 def _scorer(method: str, steps: int) -> Scorer:

@@ -7,7 +7,7 @@ from random import Random
 
 from matplotlib.figure import Figure
 
-from unrolled.lab.papers.analyses.text_figures import name_words, scatter_words
+from unrolled.lab.papers.analyses.word_figures import name_words, scatter_words
 from unrolled.lab.papers.analyses.word_operators import WordSlope
 
 GROUPS = {"negators": frozenset({"not", "never", "no"}), "intensifiers": frozenset({"very", "so"})}
