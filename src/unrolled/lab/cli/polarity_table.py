@@ -17,7 +17,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from unrolled.lab.papers.analyses.polarity import ngram_scores, open_phrases
-from unrolled.lab.papers.sequence_level_features.negation import PUBLISHED
+from unrolled.lab.papers.sequence_level_features.negation import BEFORE, PUBLISHED
 from unrolled.report.formatting import magnitude
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["flips", "ngram_terms", "table"]
 
-NEGATIONS = ("", "not ", "not not ")
+NEGATIONS = tuple(BEFORE.values())
 """Words before the adjective; the paper calls the phrases tokens, negations and double negations."""
 
 

@@ -41,7 +41,7 @@ from unrolled.lab.papers.analyses.faithfulness.pair_agreement import (
 )
 from unrolled.lab.papers.analyses.sentences.negated_pairs import planted_pairs
 from unrolled.lab.papers.analyses.text_classifiers import KINDS, draw_texts, learn, read
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 
 if TYPE_CHECKING:
@@ -118,11 +118,11 @@ class Interactions(Experiment):
             except (UsageError, ConvergenceError) as error:
                 missing[method] = str(error)
                 setup.log(f"{method}: {error}")
+        count = len(sentences)
         measured: dict[str, dict[str, Any]] = {}
-        count, draws = len(sentences), chosen["draws"]
         for (name, found), (index, values) in product(scores.items(), indices.items()):
-            ranks = rank_agreement(found[:count], values[:count], draws)
-            signs = sign_agreement(found[count:], values[count:], planted, draws)
+            ranks = rank_agreement(found[:count], values[:count], chosen["draws"])
+            signs = sign_agreement(found[count:], values[count:], planted, chosen["draws"])
             measured.setdefault(name, {})[index] = {**ranks, **signs}
             setup.log(f"{name} with {index}: {ranks['neighbours'][0]:.3f}, signs {signs['negators'][0]:.2f}")
         return {
@@ -170,28 +170,34 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
     """Make two tables for each network, and one of the networks."""
     networks: list[Sequence[str | Number]] = []
     for network in dict.fromkeys(result.trial.settings["network"] for result in results):
-        chosen = [result for result in results if result.trial.settings["network"] == network]
-        first = chosen[0]
+        chosen = where(results, network=network)
         measured = {
             name: [result["scores"][name] for result in chosen]
             for name in (*_INDICES, *_SCORES)
             if all(name in result["scores"] for result in chosen)
         }
-        places = list(product(_PAIRS, _INDICES))
-        ranks = [
-            (name, *(MISSING if name == index else _cell(found, index, pairs) for pairs, index in places))
-            for name, found in measured.items()
-        ]
-        signs = [
-            (name, *(_cell(found, index, kind, percent=True) for kind, index in _SIGNS))
-            for name, found in measured.items()
-        ]
-        of = f"{first['pairs']:,} pairs of {first['sentences']} sentences"
-        columns = [f"{pairs}, {index}" for pairs, index in places]
-        yield Table(f"{network}: rank correlation with the index, {of}, 95 %", ("score of a pair", *columns), ranks)
-        title = (
-            f"{network}: negated and intensified adjectives in {first['planted']} texts of our own, % of texts, 95 %"
-        )
-        yield Table(title, ("score of a pair", *_SIGNS.values()), signs)
+        yield _ranks(network, chosen[0], measured)
+        yield _signs(network, chosen[0], measured)
         networks.append((network, Number([each["accuracy"] for each in chosen], digits=1, percent=True)))
     yield Table("Networks", ("network", "accuracy on test, %"), networks)
+
+
+def _ranks(network: str, first: Result, measured: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Tabulate the correlations with both indices over the sentences."""
+    places = list(product(_PAIRS, _INDICES))
+    rows = [
+        (name, *(MISSING if name == index else _cell(found, index, pairs) for pairs, index in places))
+        for name, found in measured.items()
+    ]
+    of = f"{first['pairs']:,} pairs of {first['sentences']} sentences"
+    columns = ("score of a pair", *(f"{pairs}, {index}" for pairs, index in places))
+    return Table(f"{network}: rank correlation with the index, {of}, 95 %", columns, rows)
+
+
+def _signs(network: str, first: Result, measured: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Tabulate the signs at the planted pairs."""
+    rows = [
+        (name, *(_cell(found, index, kind, percent=True) for kind, index in _SIGNS)) for name, found in measured.items()
+    ]
+    title = f"{network}: negated and intensified adjectives in {first['planted']} texts of our own, % of texts, 95 %"
+    return Table(title, ("score of a pair", *_SIGNS.values()), rows)

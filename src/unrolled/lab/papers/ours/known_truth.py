@@ -51,6 +51,7 @@ NOT_LEARNED = "first word of 40"
 """Not learned by these networks in the steps of scale cpu, so it comes last."""
 _SHOWN = ("secant", "shares", "operating", "gates", "account", "integrated gradients, 32", "DeepLift",
           "occlusion by <unk>", "random")  # fmt: skip
+_MEASURES = ("first", "set", "first by size", "set by size")
 _COMPARED = tuple(
     ("shares", each)
     for each in ("secant", "shares(0.5)", "account, shares", "integrated gradients, 32", "DeepLift", "LRP",
@@ -201,38 +202,40 @@ def _show(value: float | None) -> str | Number:
 
 
 def _tables(results: Sequence[Result]) -> Iterator[Table]:
-    measures = ("first", "set", "first by size", "set by size")
     by_hand, learned = _groups(results, True), _groups(results, False)
-    columns = ["method"]
-    parts = []
-    for title, groups in (("written by hand", by_hand), ("learned", learned)):
+    if by_hand or learned:
+        yield _shares(by_hand, learned)
+    kinds = (("Networks written by hand", "network", by_hand), ("Networks that learned, by task", "task", learned))
+    for title, name, groups in kinds:
         if groups:
-            columns += [f"{title}: {measure}" for measure in measures]
-            parts.append(groups)
-    if parts:
-        rows: list[Sequence[str | Number]] = []
-        for method in _METHODS:
-            cells = [_show(_over_groups(groups, method, measure)) for groups in parts for measure in measures]
-            if any(cell != MISSING for cell in cells):
-                rows.append((method, *cells))
-        count = sum(len(group) for group in learned.values())
-        yield Table(
-            "Share of cases whose highest word is in the reason (first), and whose k highest words are the reason of k "
-            f"words (set); means over {len(by_hand)} networks written by hand, and over {len(learned)} tasks, "
-            f"{count} networks; a dash where a method does not exist for all of them",
-            columns,
-            rows,
-        )
-    for title, groups in (("Networks written by hand", by_hand), ("Networks that learned, by task", learned)):
-        for measure, said in (("set", "the k highest words are the reason"), ("first", "the highest word is in it")):
-            if groups:
-                name = "network" if groups is by_hand else "task"
-                shown = [[_show(_mean(group, method, measure)) for method in _SHOWN] for group in groups.values()]
-                lines = [(each, *cells) for each, cells in zip(groups, shown, strict=True)]
-                yield Table(f"{title}: share of cases in which {said}", (name, *_SHOWN), lines)
+            yield from _shares_of_groups(title, name, groups)
     if differences := _differences(learned):
         yield differences
     yield _accuracies(results)
+
+
+def _shares(by_hand: Mapping[str, Sequence[Result]], learned: Mapping[str, Sequence[Result]]) -> Table:
+    """Tabulate the means of all measures by method, over each kind of networks that there is."""
+    kinds = {title: groups for title, groups in (("written by hand", by_hand), ("learned", learned)) if groups}
+    rows: list[Sequence[str | Number]] = []
+    for method in _METHODS:
+        cells = [_show(_over_groups(groups, method, measure)) for groups in kinds.values() for measure in _MEASURES]
+        if any(cell != MISSING for cell in cells):
+            rows.append((method, *cells))
+    count = sum(len(group) for group in learned.values())
+    title = (
+        "Share of cases whose highest word is in the reason (first), and whose k highest words are the reason of k "
+        f"words (set); means over {len(by_hand)} networks written by hand, and over {len(learned)} tasks, "
+        f"{count} networks; a dash where a method does not exist for all of them"
+    )
+    return Table(title, ("method", *(f"{kind}: {measure}" for kind, measure in product(kinds, _MEASURES))), rows)
+
+
+def _shares_of_groups(title: str, name: str, groups: Mapping[str, Sequence[Result]]) -> Iterator[Table]:
+    """Tabulate two measures of some methods, a row a group."""
+    for measure, said in (("set", "the k highest words are the reason"), ("first", "the highest word is in it")):
+        rows = [(each, *(_show(_mean(group, method, measure)) for method in _SHOWN)) for each, group in groups.items()]
+        yield Table(f"{title}: share of cases in which {said}", (name, *_SHOWN), rows)
 
 
 def _accuracies(results: Sequence[Result]) -> Table:

@@ -48,16 +48,20 @@ from unrolled.lab.papers.analyses.faithfulness.phrase_evaluation import (
     evaluate_method,
     time_one_run,
 )
+from unrolled.lab.papers.analyses.faithfulness.phrase_figures import (
+    Measurements,
+    by_length,
+    draw_by_length,
+    draw_correlations,
+    mean_of,
+)
 from unrolled.lab.papers.framework.bootstrap import interval
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from unrolled.lab.models.classifier import Classifier
     from unrolled.lab.tasks.classify import Classify
 
@@ -85,6 +89,8 @@ _NOT_AT_CPU = ("further methods", "relevance propagation")
 """The networks of scale cpu are those of the first seed of scale day, which measures these groups."""
 _SHOWN = (ALONE, _IG, _IG + _HERE, *_LATER, *_ACCOUNTS, *_MEANS, *_EXACT, "taylor(3)", "taylor(2)", "zero",
           "activation", _CD, _CD + _HERE, RELEVANCE, RELEVANCE + _HERE, _GI, _GI + _HERE, RANDOM)  # fmt: skip
+
+_DRAWN_BY_LENGTH = (ALONE, _IG, "secant", "shares", "mean(operating, path)", "zero", _CD)
 
 FIRST: dict[str, dict[str, float]] = {
     "lstm": {
@@ -168,7 +174,12 @@ class PhraseAgreement(Experiment):
         """Tabulate correlations, their intervals and costs."""
         tables = [table for encoder in _ENCODERS for table in _tables(encoder, _of(results, encoder))]
         name = "ours-phrases"
-        figures = {name: partial(_draw, results), f"{name}-length": partial(_draw_lengths, results)}
+        found = {title: _of(results, encoder) for encoder, title in _ENCODERS.items()}
+        first = {title: FIRST[encoder] for encoder, title in _ENCODERS.items()}
+        figures = {
+            name: partial(draw_correlations, found, first, _SHOWN),
+            f"{name}-length": partial(draw_by_length, results, found, _DRAWN_BY_LENGTH),
+        }
         intervals = "95% bootstrap intervals over sentences, at their mean over the seeds"
         end = f"{intervals}{_fewer_seeds(results)}."
         return Report(tables, figures, {name: f"bars are {end}", f"{name}-length": f"bands are {end}"})
@@ -193,16 +204,7 @@ def _fewer_seeds(results: Sequence[Result]) -> str:
     return f"; on fewer seeds: {'; '.join(fewer)}" if fewer else ""
 
 
-def _by_length(measured: Sequence[Mapping[str, Any]]) -> list[tuple[Sequence[float] | None, ...]]:
-    """Give for each range of lengths the correlations of all seeds, None where there are no such phrases."""
-    return list(zip(*(each["by_length"] for each in measured), strict=True))
-
-
-def _mean(measured: Sequence[Mapping[str, Any]], name: str, place: int) -> float:
-    return fmean(each[name][place] for each in measured)
-
-
-def _less_alone(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Sequence[str | Number]]:
+def _less_alone(found: Measurements) -> Iterator[Sequence[str | Number]]:
     """Compare each score with the run of the network on the phrase alone, over the seeds that both have."""
     alone = {each["seed"]: each for each in found.get(ALONE, ())}
     for method, measured in found.items():
@@ -219,88 +221,58 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[float]:
     return [mine - theirs for mine, theirs in zip(one["draws"], other["draws"], strict=True)]
 
 
-def _tables(encoder: str, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Table]:
+def _tables(encoder: str, found: Measurements) -> Iterator[Table]:
     """Make the tables of one network."""
     if not found:
         return
+    name = _ENCODERS[encoder]
+    yield _correlations(encoder, found)
     rows: list[Sequence[str | Number]] = []
-    long: list[Sequence[str | Number]] = []
-    terms: list[Sequence[str | Number]] = []
     for method, measured in found.items():
-        low, high = (_mean(measured, "pearson", place) for place in (1, 2))
-        rows.append((
-            method,
-            Number([each["pearson"][0] for each in measured], FIRST[encoder].get(method), digits=3),
-            f"{low:.3f} to {high:.3f}",
-            Number([each["spearman"][0] for each in measured], digits=3),
-            f"{_mean(measured, 'spearman', 1):.3f} to {_mean(measured, 'spearman', 2):.3f}",
-            Number([each["cost"] for each in measured], digits=1),
-        ))  # fmt: skip
-        by_length = [[span[0] for span in spans if span] for spans in _by_length(measured)]
-        long.append((method, *(Number(values, digits=3) for values in by_length)))
-        if "ngram" in measured[0]:
-            theirs = _ERROR_OF_ZERO[encoder] if method == "zero" else None
-            terms.append((
-                method,
-                Number([each["ngram"][0] for each in measured], digits=3),
-                f"{_mean(measured, 'ngram', 1):.3f} to {_mean(measured, 'ngram', 2):.3f}",
-                Number([each["error"][0] for each in measured], theirs, digits=2, percent=True),
-                Number([each["error"][1] for each in measured], digits=2, percent=True),
-            ))  # fmt: skip
-    count, name = next(iter(found.values()))[0]["phrases"], _ENCODERS[encoder]
-    columns: tuple[str, ...] = ("score of a phrase", "Pearson", "95 %", "Spearman", "95 %", "cost")
-    yield Table(f"{name}: correlation with the labels of {count:,} phrases; cost in runs of the network", columns, rows)
+        values = ([span[0] for span in spans if span] for spans in by_length(measured))
+        rows.append((method, *(Number(each, digits=3) for each in values)))
     columns = ("score of a phrase", *(range_name(low, high) for low, high in LENGTH_RANGES))
-    yield Table(f"{name}: Pearson correlation by words in the phrase", columns, long)
+    yield Table(f"{name}: Pearson correlation by words in the phrase", columns, rows)
     if rows := list(_less_alone(found)):
         title = f"{name}: Pearson correlation less that of the phrase alone, on the same networks and resamples"
         yield Table(title, ("score of a phrase", "difference", "95 %"), rows)
-    if terms:
+    if rows := list(_own_terms(encoder, found)):
         columns = ("expansion", "n-gram alone, Pearson", "95 %", "error of the last state, %, mean", "median")
-        yield Table(f"{name}: the n-gram's own term, and the error of the sum of terms", columns, terms)
+        yield Table(f"{name}: the n-gram's own term, and the error of the sum of terms", columns, rows)
 
 
-def _draw(results: Sequence[Result]) -> Figure:
-    gathered = {encoder: _of(results, encoder) for encoder in _ENCODERS}
-    methods = [method for method in _SHOWN if any(method in found for found in gathered.values())]
-    figure, (panel,) = grid(1, 1, width=6.4, height=1.4 + 0.2 * len(methods))
-    for number, (encoder, found) in enumerate(gathered.items()):
-        rows = [(place + 0.3 * number - 0.15, method) for place, method in enumerate(methods) if method in found]
-        values, low, high = ([_mean(found[method], "pearson", end) for _, method in rows] for end in range(3))
-        spread = [[abs(value - end) for value, end in zip(values, ends, strict=True)] for ends in (low, high)]
-        heights, colour, marker = [height for height, _ in rows], COLOURS[number], MARKERS[number]
-        label = _ENCODERS[encoder]
-        panel.errorbar(values, heights, xerr=spread, linestyle="none", color=colour, marker=marker, label=label)
-        theirs = [(FIRST[encoder][method], height) for height, method in rows if method in FIRST[encoder]]
-        if theirs:
-            xs, ys, label = [x for x, _ in theirs], [y for _, y in theirs], f"{label}, first measurement"
-            panel.scatter(xs, ys, s=30, facecolors="none", edgecolors=colour, marker=marker, label=label)
-    panel.axvline(0, color="#888888", linewidth=1)
-    panel.set(xlabel="Pearson correlation with labels, 95 % intervals")
-    panel.set_yticks(range(len(methods)), methods)
-    panel.invert_yaxis()
-    legend_below(figure, panel, 2)
-    return figure
+def _correlations(encoder: str, found: Measurements) -> Table:
+    """Tabulate the correlations of each score with the labels, and its cost."""
+    rows: list[Sequence[str | Number]] = [
+        (
+            method,
+            Number([each["pearson"][0] for each in measured], FIRST[encoder].get(method), digits=3),
+            _interval(measured, "pearson"),
+            Number([each["spearman"][0] for each in measured], digits=3),
+            _interval(measured, "spearman"),
+            Number([each["cost"] for each in measured], digits=1),
+        )
+        for method, measured in found.items()
+    ]
+    count = next(iter(found.values()))[0]["phrases"]
+    title = f"{_ENCODERS[encoder]}: correlation with the labels of {count:,} phrases; cost in runs of the network"
+    return Table(title, ("score of a phrase", "Pearson", "95 %", "Spearman", "95 %", "cost"), rows)
 
 
-def _draw_lengths(results: Sequence[Result]) -> Figure:
-    """Draw the correlations of some methods over the ranges of lengths, with their intervals, a panel a network."""
-    figure, panels = grid(1, len(_ENCODERS), width=3.6, height=3.4)
-    lines = {}
-    for panel, (encoder, name) in zip(panels, _ENCODERS.items(), strict=True):
-        found = _of(results, encoder)
-        for number, method in enumerate((ALONE, _IG, "secant", "shares", "mean(operating, path)", "zero", _CD)):
-            if method not in found:
-                continue
-            spans = [[span for span in spans if span] for spans in _by_length(found[method])]
-            places = [place for place, span in enumerate(spans) if span]
-            values, low, high = ([fmean(each[end] for each in spans[place]) for place in places] for end in range(3))
-            colour, marker = COLOURS[number], MARKERS[number]
-            (lines[method],) = panel.plot(places, values, color=colour, marker=marker, label=method)
-            panel.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
-        panel.set(title=name, xlabel="words in the phrase", xlim=(-0.2, len(LENGTH_RANGES) - 0.8))
-        panel.set_xticks(range(len(LENGTH_RANGES)), [range_name(*each) for each in LENGTH_RANGES])
-    write_seeds(panels, results)
-    panels[0].set_ylabel("Pearson correlation")
-    figure.legend(handles=list(lines.values()), loc="outside lower center", ncols=3)
-    return figure
+def _own_terms(encoder: str, found: Measurements) -> Iterator[Sequence[str | Number]]:
+    """Compare the n-grams' own terms of each expansion with the labels, and their sums with the last state."""
+    for method, measured in found.items():
+        if "ngram" in measured[0]:
+            theirs = _ERROR_OF_ZERO[encoder] if method == "zero" else None
+            yield (
+                method,
+                Number([each["ngram"][0] for each in measured], digits=3),
+                _interval(measured, "ngram"),
+                Number([each["error"][0] for each in measured], theirs, digits=2, percent=True),
+                Number([each["error"][1] for each in measured], digits=2, percent=True),
+            )
+
+
+def _interval(measured: Sequence[Mapping[str, Any]], name: str) -> str:
+    """Show the interval of a correlation, at its mean over the seeds."""
+    return f"{mean_of(measured, name, 1):.3f} to {mean_of(measured, name, 2):.3f}"

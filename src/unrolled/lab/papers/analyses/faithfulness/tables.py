@@ -5,9 +5,9 @@ A result is that of one network, one family of methods and one split, as ``ours/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.papers.analyses.faithfulness.scores import (
     difference,
@@ -92,37 +92,38 @@ def training_table(results: Sequence[Result], method: str, rivals: Sequence[str]
 def measures_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     """Tabulate all measures of each method, averaged over the networks that have it; the results are of one seed."""
     networks = networks_of(results)
-    names = ("score", "comprehensiveness", "sufficiency", "score by <unk>", "insertion", "stability to <unk>",
-             "remainder", "cancellation", "time")  # fmt: skip
-    keys = {"score by <unk>": "blank_score", "stability to <unk>": "stability", "time": "cost"}
     rows: list[Sequence[str | Number]] = []
     for method in methods:
         found = [each for network in networks for each in measured(results, network, method)]
-        cells: list[str | Number] = []
-        for name in names:
-            if name == "score":
-                cells.append(Number([fmean(fmean(each["scores"]) / 1000 for each in found)], digits=3))
-                continue
-            values = [each[keys.get(name, name)] for each in found]
-            known = [value for value in values if value is not None]
-            if not known:
-                cells.append(MISSING)
-            elif name == "remainder":
-                cells.append(f"{max(known):.1e}")
-            elif name in ("cancellation", "time"):
-                cells.append(f"{fmean(known):.3g}")
-            else:
-                cells.append(Number([fmean(known)], digits=3))
         count = sum(bool(measured(results, network, method)) for network in networks)
-        rows.append((method, str(count), *cells))
+        score = Number([fmean(fmean(each["scores"]) / 1000 for each in found)], digits=3)
+        rows.append((method, str(count), score, *(_mean_measure(found, name) for name in _MEASURES.values())))
     return Table(
         "All measures of one training, means over the networks that have the method (their number; compare rows with "
         "the same number); stability to <unk>: correlation of the other words' attributions before and after the "
         "fifth of the words that is needed least is replaced by <unk>; remainder: the largest of the networks' "
         "medians; time: processor time, in that of one forward and one backward pass over the same texts",
-        ("method", "networks", *names),
+        ("method", "networks", "score", *_MEASURES),
         rows,
     )
+
+
+_MEASURES = {
+    "comprehensiveness": "comprehensiveness", "sufficiency": "sufficiency", "score by <unk>": "blank_score",
+    "insertion": "insertion", "stability to <unk>": "stability", "remainder": "remainder",
+    "cancellation": "cancellation", "time": "cost",
+}  # fmt: skip
+"""What a column of all measures is called in results."""
+
+
+def _mean_measure(found: Sequence[Mapping[str, Any]], name: str) -> str | Number:
+    """Average a measure over the networks that have it; of remainders take the largest."""
+    known = [each[name] for each in found if each[name] is not None]
+    if not known:
+        return MISSING
+    if name == "remainder":
+        return f"{max(known):.1e}"
+    return f"{fmean(known):.3g}" if name in ("cancellation", "cost") else Number([fmean(known)], digits=3)
 
 
 def networks_table(results: Sequence[Result]) -> Table:
