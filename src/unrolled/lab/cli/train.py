@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
 
 from unrolled.cli.completed_values import encoder_names
-from unrolled.errors import UnknownNameError, UnrolledError, UsageError
+from unrolled.errors import UnknownNameError, UsageError
 from unrolled.lab.cli.baselines import compare_with_baselines, note_of_ratings
 from unrolled.lab.cli.described_splits import describe_splits
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
@@ -25,16 +24,13 @@ from unrolled.lab.cli.options import (
     offer,
     options,
     print_notes,
-    read_option,
     with_parameters,
 )
-from unrolled.lab.cli.settings_file import SettingsFile, read_settings
+from unrolled.lab.cli.training_choices import TrainingChoices, combine
 from unrolled.named_sources import is_hub_dataset
 from unrolled.registry import names_in_source, texts_in_source
 
 if TYPE_CHECKING:
-    from unrolled.lab.models.settings import EncoderSettings
-    from unrolled.lab.training.data_settings import DataSettings
     from unrolled.lab.training.settings import TrainingSettings
     from unrolled.lab.training.task import Task
 
@@ -112,22 +108,11 @@ def _group() -> None:
     """Train a network for a task and save it in a run folder; `unrolled train TASK --help` lists the settings."""
 
 
-class _Choices(NamedTuple):
-    """The settings of a command line and its settings file."""
-
-    architecture: EncoderSettings
-    training: TrainingSettings
-    data: DataSettings
-    out: Path | None
-
-
 def _flag(name: str, kind: Any, help_text: str, *names: str, shown: str | bool = False) -> inspect.Parameter:
     option = typer.Option(*names, help=help_text, show_default=shown)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
 
 
-_BETWEEN = re.compile(r"\s+(?![^()]*\))")
-"""Separator of a list of names: spaces outside brackets, as in ``dyck(2, 8)``."""
 _OWN = (
     _flag("out", Path | None, "The run folder to write.", shown="runs/DATA-ENCODER"),
     _flag("force", bool | None, "Replace an earlier run of this name.", "--force"),
@@ -171,60 +156,11 @@ def _command(task: type[Task[Any, Any]], words: Sequence[str]) -> Any:
     return typer.main.get_command(single)
 
 
-def _combine(task: type[Task[Any, Any]], given: dict[str, Any]) -> _Choices:
-    """Combine flags, settings file and the task's defaults, in this order of precedence."""
-    from unrolled.lab.training.data_settings import DataSettings
-    from unrolled.lab.training.settings import TrainingSettings
-
-    written: dict[str, Any] = {}
-    if "config" in given:
-        file = read_settings(given.pop("config"))
-        file.check(("out", *DataSettings.model_fields, *task.Architecture.model_fields, *TrainingSettings.model_fields))
-        written = _checked(task, file, given)
-    if "options" in given:
-        given["options"] = dict(map(read_option, given["options"]))
-    return _validate(task, {**written, **given})
-
-
-def _checked(task: type[Task[Any, Any]], file: SettingsFile, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the values of a file by themselves, so that an error names a line of the file and not a flag."""
-    values = dict(file.values)
-    for key in ("data", "dev", "test"):
-        if isinstance(values.get(key), str):
-            values[key] = _BETWEEN.split(values[key].strip())
-    try:
-        _validate(task, {"data": given.get("data"), **values})
-    except UnrolledError as error:
-        raise file.locate(error) from None
-    return values
-
-
-def _validate(task: type[Task[Any, Any]], values: Mapping[str, Any]) -> _Choices:
-    from unrolled.lab.data.load import dataset_names
-    from unrolled.lab.training.data_settings import DataSettings
-    from unrolled.lab.training.settings import TrainingSettings
-
-    def of(settings: Any) -> dict[str, Any]:
-        return {key: value for key, value in values.items() if key in settings.model_fields}
-
-    if not values.get("data"):
-        raise UsageError(f"--data is missing; give one of {', '.join(dataset_names(task.kind))}, or your own file")
-    out = values.get("out")
-    if not isinstance(out, str | Path | None):
-        raise UsageError(f"out is {out!r}; give the path of the run folder to write")
-    return _Choices(
-        architecture=task.Architecture(**of(task.Architecture)),
-        training=TrainingSettings(**{**task.training_defaults, **of(TrainingSettings)}),
-        data=DataSettings(**of(DataSettings)),
-        out=None if out is None else Path(out),
-    )
-
-
 def _train(task: type[Task[Any, Any]], given: dict[str, Any], words: Sequence[str]) -> None:
     force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
     for name in ("data", "dev", "test"):
         check_files(given.get(name, ()))
-    choices = _combine(task, given)
+    choices = combine(task, given)
     from unrolled.lab.training.initial_vectors import find_vectors
     from unrolled.lab.training.run_creation import check_destination
 
@@ -239,7 +175,7 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any], words: Sequence[st
 
 def _train_and_print(
     task: type[Task[Any, Any]],
-    choices: _Choices,
+    choices: TrainingChoices,
     settings: TrainingSettings,
     folder: Path,
     force: bool,
