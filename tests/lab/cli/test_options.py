@@ -9,7 +9,8 @@ import typer.main
 from pydantic import Field
 
 from unrolled.errors import UsageError
-from unrolled.lab.cli.options import MultiValueCommand, options, read_option, with_parameters
+from unrolled.lab.cli.multi_value_command import MultiValueCommand
+from unrolled.lab.cli.options import options, read_option, with_parameters
 from unrolled.lab.settings import Settings
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.errors import DataError, UnrolledError, UsageError
-from unrolled.lab.cli.options import DataFolder
+from unrolled.lab.cli.arguments import DataFolder
 from unrolled.lab.cli.text_table import write_table
 from unrolled.lab.data.data_folder import data_folder
 from unrolled.report.formatting import visible

@@ -12,10 +12,12 @@ import typer
 from unrolled.cli.left_output import outlast_reader
 from unrolled.cli.output_file import check_new, check_not_read
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.lab.cli.arguments import RunDataFolder, run_argument
 from unrolled.lab.cli.error_page import write_error_page
 from unrolled.lab.cli.evaluated_data import GivenData, read_examples, warn_of_examples
 from unrolled.lab.cli.labelled_predictions import is_text_classification, predict_classes, predict_ratings
-from unrolled.lab.cli.options import MultiValueCommand, RunDataFolder, offer, run_argument
+from unrolled.lab.cli.multi_value_command import MultiValueCommand
+from unrolled.lab.cli.options import offer
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
 from unrolled.lab.cli.printed_metrics import format_metrics

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from unrolled.errors import UsageError
-from unrolled.lab.cli.options import print_notes
+from unrolled.lab.cli.printed_notes import print_notes
 from unrolled.named_sources import is_hub_dataset
 from unrolled.report.formatting import harmless
 

@@ -3,116 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import os
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
-import typer.core
 
-from unrolled.cli.completed_values import run_folders
-from unrolled.errors import FileError, UsageError
-from unrolled.named_sources import check_named, check_no_folder, is_hub_dataset
-from unrolled.report.formatting import harmless
+from unrolled.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-__all__ = [
-    "DataFolder",
-    "MultiValueCommand",
-    "RunDataFolder",
-    "check_files",
-    "is_first_process",
-    "offer",
-    "options",
-    "print_notes",
-    "run_argument",
-    "with_parameters",
-]
-
-DataFolder = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder of the datasets; by default the variable UNROLLED_DATA.")
-]
-
-RunDataFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="Folder of the datasets; by default the variable UNROLLED_DATA. The run's own files, if they have moved, "
-        "are looked for at their places below the deepest folder that held all of them, then by their names alone.",
-    ),
-]
-
-
-def run_argument(help_text: str) -> Any:
-    """Declare the argument RUN: a shell offers run folders for it."""
-    return typer.Argument(metavar="RUN", help=help_text, autocompletion=run_folders)
-
-
-def check_files(names: Sequence[str]) -> None:
-    """Find a file that is missing before torch is loaded; a name without a suffix may be a dataset's."""
-    from unrolled.lab.data.load import is_dataset
-
-    for name in names:
-        path = Path(name)
-        if is_hub_dataset(name):
-            continue
-        check_named(name)
-        if not is_dataset(name):
-            check_no_folder(path)
-        if not path.exists() and (path.suffix or len(names) > 1) and not is_dataset(name):
-            raise FileError(f"{name}: cannot be read: No such file or directory")
-
-
-def is_first_process() -> bool:
-    """Tell whether this is the first of the processes that torchrun started, or the only one."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def print_notes(notes: Iterable[str]) -> None:
-    """Print what was chosen or left out while files were read, to stderr; under torchrun, in the first process."""
-    if is_first_process():
-        for note in notes:
-            typer.echo(harmless(note), err=True)
-
-
-class MultiValueCommand(typer.core.TyperCommand):
-    """A command whose repeatable options take several values at once: ``--data a.de a.en``.
-
-    A command with an argument does so behind that argument: ``RUN --data a.de a.en``, but ``--data a.csv RUN``.
-    """
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each of its values, as the parser expects it."""
-        arguments = sum(each.param_type_name == "argument" for each in self.params)
-        leading = list(takewhile(lambda word: not word.startswith("-"), args))
-        if len(leading) < arguments:
-            return super().parse_args(ctx, args)
-        if len(leading) > arguments:
-            word = leading[arguments]
-            raise UsageError(f"{word!r} follows no option; a dataset or a file is named by --data: --data {word}")
-        repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        return super().parse_args(ctx, list(_spread(args, repeated)))
-
-
-def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
-    option, given = "", 0  # the repeatable option whose values these are, if any
-    for word in words:
-        if word.startswith("-") and word != "-":
-            name, equals, _ = word.partition("=")
-            option, given = (name, len(equals)) if name in repeated else ("", 0)
-        elif option:
-            given += 1
-            if given > 1:
-                yield option
-        yield word
-
+__all__ = ["offer", "options", "read_option", "with_parameters"]
 
 Offers = Callable[[str], list[str]]
 """What a shell offers for a value that is being typed."""

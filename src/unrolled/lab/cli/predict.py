@@ -15,7 +15,7 @@ import typer
 from unrolled.cli.output_file import check_new, check_not_read, is_standard_output
 from unrolled.cli.texts_of_users import write_text
 from unrolled.errors import DataError
-from unrolled.lab.cli.options import print_notes, run_argument
+from unrolled.lab.cli.arguments import run_argument
 from unrolled.lab.cli.prediction_file import (
     Prediction,
     header,
@@ -23,6 +23,7 @@ from unrolled.lab.cli.prediction_file import (
     write_predictions,
     write_rows,
 )
+from unrolled.lab.cli.printed_notes import print_notes
 from unrolled.lab.cli.runs import load_with_warning
 from unrolled.lab.data.reading import line_list
 from unrolled.lab.training.run_names import files_of_run

@@ -10,8 +10,9 @@ import typer
 
 from unrolled.cli.completed_values import paper_items
 from unrolled.errors import UnknownNameError, UsageError
+from unrolled.lab.cli.arguments import DataFolder
 from unrolled.lab.cli.listed_items import choose_items, list_items
-from unrolled.lab.cli.options import DataFolder, offer
+from unrolled.lab.cli.options import offer
 from unrolled.lab.cli.printed_table import print_table
 from unrolled.lab.cli.reproduction import Reproduction, TrialLines
 from unrolled.lab.papers.framework.experiment import SCALES

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from unrolled.lab.cli.options import RunDataFolder, is_first_process, print_notes, run_argument
+from unrolled.lab.cli.arguments import RunDataFolder, run_argument
 from unrolled.lab.cli.printed_metrics import print_run
+from unrolled.lab.cli.printed_notes import is_first_process, print_notes
 from unrolled.named_sources import check_run
 from unrolled.report.formatting import visible
 

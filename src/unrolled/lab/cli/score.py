@@ -10,7 +10,7 @@ import typer
 
 from unrolled.cli.texts_of_users import check_encoded
 from unrolled.errors import UsageError
-from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.arguments import run_argument
 from unrolled.lab.cli.runs import load_for_task
 from unrolled.lab.cli.unknown_words import say_unknown
 from unrolled.named_sources import check_run

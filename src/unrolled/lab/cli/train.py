@@ -13,21 +13,15 @@ import typer
 import typer.core
 
 from unrolled.cli.completed_values import encoder_names
-from unrolled.errors import UnknownNameError, UsageError
+from unrolled.errors import FileError, UnknownNameError, UsageError
 from unrolled.lab.cli.baselines import compare_with_baselines, note_of_ratings
 from unrolled.lab.cli.described_splits import describe_splits
 from unrolled.lab.cli.interrupted_training import naming_the_way_on
-from unrolled.lab.cli.options import (
-    MultiValueCommand,
-    check_files,
-    is_first_process,
-    offer,
-    options,
-    print_notes,
-    with_parameters,
-)
+from unrolled.lab.cli.multi_value_command import MultiValueCommand
+from unrolled.lab.cli.options import offer, options, with_parameters
+from unrolled.lab.cli.printed_notes import is_first_process, print_notes
 from unrolled.lab.cli.training_choices import TrainingChoices, combine
-from unrolled.named_sources import is_hub_dataset
+from unrolled.named_sources import check_named, check_no_folder, is_hub_dataset
 from unrolled.registry import names_in_source, texts_in_source
 
 if TYPE_CHECKING:
@@ -159,7 +153,7 @@ def _command(task: type[Task[Any, Any]], words: Sequence[str]) -> Any:
 def _train(task: type[Task[Any, Any]], given: dict[str, Any], words: Sequence[str]) -> None:
     force, data_dir = bool(given.pop("force", False)), given.pop("data_dir", None)
     for name in ("data", "dev", "test"):
-        check_files(given.get(name, ()))
+        _check_files(given.get(name, ()))
     choices = combine(task, given)
     from unrolled.lab.training.initial_vectors import find_vectors
     from unrolled.lab.training.run_creation import check_destination
@@ -171,6 +165,21 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any], words: Sequence[st
     check_destination(folder, force)
     with naming_the_way_on(folder):
         _train_and_print(task, choices, settings, folder, force, data_dir, words)
+
+
+def _check_files(names: Sequence[str]) -> None:
+    """Find a file that is missing before torch is loaded; a name without a suffix may be a dataset's."""
+    from unrolled.lab.data.load import is_dataset
+
+    for name in names:
+        path = Path(name)
+        if is_hub_dataset(name):
+            continue
+        check_named(name)
+        if not is_dataset(name):
+            check_no_folder(path)
+        if not path.exists() and (path.suffix or len(names) > 1) and not is_dataset(name):
+            raise FileError(f"{name}: cannot be read: No such file or directory")
 
 
 def _train_and_print(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unrolled.cli.texts_of_users import write_text
-from unrolled.lab.cli.options import run_argument
+from unrolled.lab.cli.arguments import run_argument
 from unrolled.lab.cli.runs import load_for_task
 from unrolled.lab.cli.sentences import Numbered, given_sentences
 from unrolled.lab.cli.unknown_words import say_unknown
