@@ -16,7 +16,8 @@ from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.data_check import file_warnings, read_with_checksums, write_checksums
 from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import resume, train
-from unrolled.lab.training.run_folder import load_config, load_run
+from unrolled.lab.training.run_config import load_config
+from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.sample_check import sample_digest
 
 LINES = [f"text {i} is {('bad', 'good')[i % 2]}\t{('neg', 'pos')[i % 2]}" for i in range(60)]

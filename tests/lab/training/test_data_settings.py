@@ -14,7 +14,7 @@ from unrolled.lab.data.corpus import Brackets, Classification
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import resume, train
-from unrolled.lab.training.run_folder import load_config
+from unrolled.lab.training.run_config import load_config
 
 SMALL = "dyck(3,2,seed=1,symbols=(300,100,100))"
 

@@ -15,7 +15,7 @@ from unrolled.lab.training import environment, versions
 from unrolled.lab.training.callbacks import Callback
 from unrolled.lab.training.engine import resume, train
 from unrolled.lab.training.environment import Environment
-from unrolled.lab.training.run_folder import load_config
+from unrolled.lab.training.run_config import load_config
 from unrolled.lab.training.versions import find_commit, package_version
 
 CORPUS = told()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from toy_tasks import DATA, classify, told
 from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.model_card import command, model_card
-from unrolled.lab.training.run_folder import RunConfig
+from unrolled.lab.training.run_config import RunConfig
 from unrolled.lab.training.settings import TrainingSettings
 
 

@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save, save_file
 from toy_tasks import DATA
 from unrolled.errors import DataError, FileError, UnrolledError, UsageError
 from unrolled.lab.training.engine import resume, train
+from unrolled.lab.training.run_config import load_config
 from unrolled.lab.training.run_creation import check_destination
 from unrolled.lab.training.run_files import weights_content
-from unrolled.lab.training.run_folder import load_config, load_run
+from unrolled.lab.training.run_folder import load_run
 
 FILES = {
     "README.md",

@@ -37,7 +37,7 @@ def resume(
     from unrolled.lab.training.data_check import read_with_checksums
     from unrolled.lab.training.engine import resume as resume_training
     from unrolled.lab.training.progress import TrainingProgress
-    from unrolled.lab.training.run_folder import load_config
+    from unrolled.lab.training.run_config import load_config
     from unrolled.lab.training.run_names import is_finished
 
     stopped, ended = load_config(run), is_finished(run)

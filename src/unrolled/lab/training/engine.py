@@ -24,13 +24,14 @@ from unrolled.lab.training.distributed import ProcessGroup, process_group
 from unrolled.lab.training.environment import Environment, threads
 from unrolled.lab.training.initial_vectors import set_initial_vectors
 from unrolled.lab.training.rng_state import seed_all, seeded
+from unrolled.lab.training.run_config import RunConfig, load_config
 from unrolled.lab.training.run_creation import (
     check_destination,
     drop_replaced,
     put_back_replaced,
     record_resumption,
 )
-from unrolled.lab.training.run_folder import Run, RunConfig, load_config, load_run
+from unrolled.lab.training.run_folder import Run, load_run
 from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.run_names import is_finished
 from unrolled.lab.training.sample_check import check_sample

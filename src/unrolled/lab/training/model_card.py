@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.lab.settings import Settings
-from unrolled.lab.training.run_folder import RunConfig
+from unrolled.lab.training.run_config import RunConfig
 from unrolled.lab.training.task import Metric
 
 __all__ = ["command", "model_card"]

@@ -17,8 +17,8 @@ from torch import Tensor
 from unrolled.atomic_write import atomic_write, sync_folder
 from unrolled.errors import FileError, UsageError
 from unrolled.lab.training.environment import Environment
+from unrolled.lab.training.run_config import RunConfig, is_run
 from unrolled.lab.training.run_files import read_json, to_json, weights_content
-from unrolled.lab.training.run_folder import RunConfig, is_run
 from unrolled.lab.training.run_lock import LOCK, RunLock
 from unrolled.lab.training.run_names import (
     CARD,

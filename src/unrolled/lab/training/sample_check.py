@@ -16,7 +16,7 @@ from torch import Tensor
 from unrolled.errors import DataError
 from unrolled.lab.data.batches.base import Batch
 from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.training.run_folder import RunConfig
+from unrolled.lab.training.run_config import RunConfig
 from unrolled.lab.training.run_names import DATA
 from unrolled.lab.training.task import Split
 

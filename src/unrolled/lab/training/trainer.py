@@ -24,8 +24,9 @@ from unrolled.lab.training.model_card import model_card
 from unrolled.lab.training.model_tensors import all_tensors, load_tensors, plain_tensors
 from unrolled.lab.training.optimisation import learning_rate
 from unrolled.lab.training.rng_state import get_rng_state, set_rng_state
+from unrolled.lab.training.run_config import RunConfig
 from unrolled.lab.training.run_creation import create_run_folder, finish_run_folder
-from unrolled.lab.training.run_folder import Run, RunConfig
+from unrolled.lab.training.run_folder import Run
 from unrolled.lab.training.run_lock import RunLock
 from unrolled.lab.training.run_names import CHECKPOINTS
 from unrolled.lab.training.spectral_norm import normalise_spectrum
