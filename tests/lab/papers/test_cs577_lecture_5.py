@@ -13,7 +13,7 @@ from torch import nn
 from unrolled.lab.models.language_model import LanguageModel
 from unrolled.lab.models.softmax import FullSoftmax
 from unrolled.lab.papers.analyses.sentences.text_properties import prose_properties, python_properties
-from unrolled.lab.papers.cs577_lecture_5 import cells as cells
+from unrolled.lab.papers.cs577_lecture_5 import cells, cells_texts
 from unrolled.lab.papers.cs577_lecture_5 import hyperparameters as hyperparameters
 from unrolled.lab.papers.cs577_lecture_5.agreement import Agreement
 from unrolled.lab.papers.cs577_lecture_5.cells import InterpretableUnits
@@ -115,7 +115,7 @@ def test_cells_set_by_hand_are_found_and_measured(trial_setup, monkeypatch):
     assert found["inside an if"]["correlation"] < 0.5  # nothing in it knows of that
     assert found["position in line"]["auc"] is None
     assert 0 < values["clear"] <= 4 / 6  # both units, memory and output; not those without weights
-    lines = cells.PYTHON_FRAGMENT.split("\n")
+    lines = cells_texts.PYTHON_FRAGMENT.split("\n")
     commented = [line.index("#") for line in lines if "#" in line]
     drawn = iter(found["inside a comment"]["drawn"])
     shown = [[next(drawn) for _ in f"{line}\n"] for line in lines[:-1]]
@@ -126,7 +126,7 @@ def test_cells_set_by_hand_are_found_and_measured(trial_setup, monkeypatch):
 
 def test_the_control_is_what_the_trained_network_was_before(trial_setup):
     trial = find()
-    corpus = cells.one_package()
+    corpus = cells_texts.one_package()
     model, words, bits = cells.load_network(corpus, {**trial.settings, "trained": False}, trial_setup)
     assert bits is None
     trained, same_words, bits = cells.load_network(corpus, {**trial.settings, "steps": 1, "lr": 1e-12}, trial_setup)
@@ -137,9 +137,9 @@ def test_the_control_is_what_the_trained_network_was_before(trial_setup):
 
 
 def test_our_own_text_has_all_that_is_drawn():
-    told = python_properties(cells.PYTHON_FRAGMENT)
+    told = python_properties(cells_texts.PYTHON_FRAGMENT)
     assert all(len(Counter(values.tolist())) > 1 for values in told.values())
-    assert prose_properties(cells.PROSE_FRAGMENT)["inside quotes"][-1] == 0
+    assert prose_properties(cells_texts.PROSE_FRAGMENT)["inside quotes"][-1] == 0
 
 
 MOVED = ("lr", "hidden", "batch")

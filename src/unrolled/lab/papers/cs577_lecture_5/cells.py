@@ -16,10 +16,8 @@ Source:
 
 from __future__ import annotations
 
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,17 +25,14 @@ import torch
 from torch import Tensor
 
 from unrolled.lab.data.corpus import Characters, Stream
-from unrolled.lab.data.datasets.character_texts import PythonSource
-from unrolled.lab.data.load import load_dataset
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.metrics.area_under_curve import area_under_curve
 from unrolled.lab.models.language_model import LanguageModel
-from unrolled.lab.papers.analyses.sentences.text_properties import PROSE, PYTHON, prose_properties, python_properties
 from unrolled.lab.papers.analyses.text_figures import draw_text_heat_map
 from unrolled.lab.papers.analyses.unit_selectivity import correlations, unit_values
+from unrolled.lab.papers.cs577_lecture_5.cells_texts import TEXTS, CharacterText
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
-from unrolled.lab.papers.framework.synthetic_corpora import characters
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_once
 from unrolled.lab.tasks.chars import CharacterModelling, CharacterModelSettings
@@ -46,7 +41,7 @@ from unrolled.lab.training.rng_state import seeded
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PROSE_FRAGMENT", "PYTHON_FRAGMENT", "InterpretableUnits", "load_network", "one_package"]
+__all__ = ["InterpretableUnits", "load_network"]
 
 _ENCODERS = {"lstm": "LSTM", "gru": "GRU"}
 _SIZES: dict[Scale, dict[str, Any]] = {
@@ -78,65 +73,6 @@ _CAPTION = (
     "the LSTM of the first seed, each unit with its own r; the table has means over the seeds. "
     "The sign of a unit is chosen on dev, so its r on test can be negative."
 )
-
-PROSE_FRAGMENT = """\
-"You cannot mean to leave tonight," said the old count, and he rose
-from his chair. "The roads are under water, the bridge is gone; and
-nobody, believe me, will be waiting for you at the other side."
-
-She looked out of the window for a while before she answered him.
-"Then I shall wait there myself," she said.
-"""
-PYTHON_FRAGMENT = '''\
-def longest(words, limit=None):
-    """Return the longest of some words (or None)."""
-    best = None  # nothing has been seen yet
-    for word in words:
-        if limit is not None and len(word) > limit:
-            continue
-        elif best is None or (len(word) > len(best)):
-            best = word
-    # a word that is "too long" was passed over
-    return {"word": best, "size": len(best or [])}
-'''
-
-
-class _Text(NamedTuple):
-    """A training text, its properties, and a text of our own to draw."""
-
-    title: str
-    read: Callable[[TrialSetup], Characters]
-    made_up: Callable[[], Characters]
-    """Replaces it at scale smoke."""
-    names: tuple[str, ...]
-    properties: Callable[[str], dict[str, Tensor]]
-    fragment: str
-
-
-def one_package() -> Characters:
-    """Read one small package of Python's standard library."""
-    return PythonSource(library=Path(sysconfig.get_paths()["stdlib"]) / "wsgiref").read()
-
-
-_TEXTS = {
-    "python": _Text(
-        "Python's standard library",
-        lambda setup: load_dataset("python", Characters, setup.data),
-        one_package,
-        PYTHON,
-        python_properties,
-        PYTHON_FRAGMENT,
-    ),
-    "prose": _Text(
-        "War and Peace",
-        lambda setup: load_dataset("war_and_peace", Characters, setup.data),
-        characters,
-        PROSE,
-        prose_properties,
-        PROSE_FRAGMENT,
-    ),
-}
-
 
 _SHOWN = {
     "python": (("inside a string or comment",), ("inside an if",), ("bracket depth", "block depth")),
@@ -173,7 +109,7 @@ class InterpretableUnits(Experiment):
             for seed in range(sizes.pop("seeds"))
             for encoder in _ENCODERS
             for trained in (True, False)
-            for text in _TEXTS
+            for text in TEXTS
         ]
 
     def day_hours(self, trial: Trial) -> float:
@@ -183,7 +119,7 @@ class InterpretableUnits(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose units on dev, measure them on test, and run the network on our own text."""
         chosen = trial.settings
-        text = _TEXTS[chosen["text"]]
+        text = TEXTS[chosen["text"]]
         corpus = text.made_up() if chosen["smoke"] else text.read(setup)
         model, vocabulary, bpc = load_network(corpus, chosen, setup)
         read = partial(unit_values, model, vocabulary)
@@ -213,7 +149,7 @@ class InterpretableUnits(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare trained with untrained units, and draw our own text."""
         rows: list[Sequence[str | Number]] = []
-        for text, about in _TEXTS.items():
+        for text, about in TEXTS.items():
             for name in about.names:
                 for encoder in _ENCODERS:
                     trained, untrained = (
@@ -230,8 +166,8 @@ class InterpretableUnits(Experiment):
         columns = ("property", "network", "unit", "r", "AUC", "untrained: r", "untrained: AUC")
         title = "The unit with the largest correlation on dev (h hidden, c memory): correlation r and AUC on test"
         figures = {
-            f"cs577-lecture-5-cells-{text}": partial(_draw, result, _TEXTS[text])
-            for text in _TEXTS
+            f"cs577-lecture-5-cells-{text}": partial(_draw, result, TEXTS[text])
+            for text in TEXTS
             if (result := next(iter(where(results, text=text, encoder="lstm", trained=True)), None))
         }
         return Report([Table(title, columns, rows)], figures, dict.fromkeys(figures, _CAPTION))
@@ -243,7 +179,7 @@ class InterpretableUnits(Experiment):
             after, before = (where(results, text=text, encoder="lstm", trained=state) for state in (True, False))
             for names in shown if after and before else ():
                 either = ", one of the two" if len(names) > 1 else ""
-                claim = f"{_TEXTS[text].title}: a unit detects: {' or '.join(names)}{either}"
+                claim = f"{TEXTS[text].title}: a unit detects: {' or '.join(names)}{either}"
                 claims[claim] = any(_detected(after, before, name) for name in names)
         if trained := where(results, encoder="lstm", trained=True):
             most = max(each["clear"] for each in trained)
@@ -266,7 +202,9 @@ class _Measured(NamedTuple):
     """Each of shape (places,)."""
 
     @classmethod
-    def of(cls, split: Stream, text: _Text, read: Callable[[str, int], Tensor], chosen: Mapping[str, Any]) -> _Measured:
+    def of(
+        cls, split: Stream, text: CharacterText, read: Callable[[str, int], Tensor], chosen: Mapping[str, Any]
+    ) -> _Measured:
         """Measure parts that are spread over a text; the properties are those of the whole text."""
         whole = "".join(character for line in split for character in line)
         columns, lead, length = chosen["columns"], chosen["lead"], chosen["lead"] + chosen["width"]
@@ -299,7 +237,7 @@ def _name(unit: int, chosen: Mapping[str, Any]) -> str:
     return f"c {unit}" if unit < memory else f"h {unit - memory}"
 
 
-def _draw(result: Result, about: _Text) -> Figure:
+def _draw(result: Result, about: CharacterText) -> Figure:
     drawn = [name for name in about.names if name != "inside a comment"]  # an even number
     columns = 1 if len(drawn) < 4 else 2
     lines = about.fragment.split("\n")[:-1]

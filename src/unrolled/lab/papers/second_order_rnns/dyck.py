@@ -34,6 +34,7 @@ from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import Dyck as Stack
+from unrolled.lab.data.corpus import Brackets
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.models.brackets import NextBracketModel
 from unrolled.lab.papers.analyses.bracket_figures import CAPTION, SHAPES, draw_distances, draw_embeddings
@@ -52,9 +53,10 @@ from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.tasks.brackets import CloseBrackets
 
-__all__ = ["DyckBrackets"]
+__all__ = ["DEPTHS", "KINDS", "DyckBrackets", "draw_strings"]
 
-_KINDS, _DEPTHS = 2, (4, 6, 8)
+KINDS, DEPTHS = 2, (4, 6, 8)
+"""The number of kinds of brackets, and the largest numbers of open ones."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ _MODELS = (
     _Model("mmRNN", {"encoder": "mmrnn"}, stack=False),
 )
 
+_LONG = {"short": [101, 200], "long": [201, 400], "symbols": [2_900_000, 360_000, 360_000]}
 _SIZES: dict[Scale, dict[str, Any]] = {
     "smoke": {
         "seeds": 1,
@@ -102,14 +105,14 @@ _SIZES: dict[Scale, dict[str, Any]] = {
     },
     "day": {
         "seeds": 1,
-        "data": {"short": [101, 200], "long": [201, 400], "symbols": [2_900_000, 360_000, 360_000]},
+        "data": _LONG,
         "language": {"embedding": 128, "hidden": 256},
         "stack_training": {"batch": 8, "lr": 0.01, "warmup": 0, "epochs": 6},
         "language_training": {"batch": 64, "lr": 0.001, "warmup": 0, "clip": 3.5, "epochs": 6},
     },
     "paper": {
         "seeds": 3,
-        "data": {"short": [101, 200], "long": [201, 400], "symbols": [2_900_000, 360_000, 360_000]},
+        "data": _LONG,
         "language": {"embedding": 128, "hidden": 256},
         "stack_training": {"batch": 512, "lr": 0.01, "warmup": 0, "epochs": 200, "patience": 5},
         "language_training": {"batch": 128, "lr": 0.001, "warmup": 0, "clip": 3.5, "epochs": 200, "patience": 5},
@@ -145,7 +148,7 @@ class DyckBrackets(Experiment):
                 },
             )
             for seed in range(sizes["seeds"])
-            for depth in _DEPTHS
+            for depth in DEPTHS
             for model in _MODELS
         ]
 
@@ -156,8 +159,7 @@ class DyckBrackets(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure at every distance, and read the gate."""
         chosen = trial.settings
-        drawn = {name: tuple(value) for name, value in chosen["data"].items()}
-        corpus = DyckStrings(_KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
+        corpus = draw_strings(chosen)
         run = train_model(setup, "brackets", corpus, chosen["architecture"], chosen["training"])
         task, model = cast("CloseBrackets", run.task), cast("NextBracketModel", run.model)
         split = task.encode(corpus.test)
@@ -183,8 +185,8 @@ class DyckBrackets(Experiment):
         return Report(
             tables,
             {
-                name: partial(draw_distances, results, _DEPTHS, [model.title for model in _MODELS]),
-                "second-order-rnns-dyck-embeddings": partial(draw_embeddings, results, _DEPTHS),
+                name: partial(draw_distances, results, DEPTHS, [model.title for model in _MODELS]),
+                "second-order-rnns-dyck-embeddings": partial(draw_embeddings, results, DEPTHS),
             },
             {name: CAPTION},
         )
@@ -192,7 +194,7 @@ class DyckBrackets(Experiment):
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper: stacks close every bracket but with e = 1, and no language model has a WCPA above 50%."""
         claims = {}
-        for model, depth in product(_MODELS, _DEPTHS):
+        for model, depth in product(_MODELS, DEPTHS):
             if chosen := where(results, model=model.title, depth=depth):
                 mean = fmean(each["dev_wcpa"] for each in chosen)
                 if model.published.wcpa:
@@ -203,6 +205,12 @@ class DyckBrackets(Experiment):
                     told, holds = f"has a WCPA of at most 50% ({mean:.1%})", mean <= 0.5
                 claims[f"{model.title}, m = {depth}: {told}"] = holds
         return claims
+
+
+def draw_strings(chosen: Mapping[str, Any]) -> Brackets:
+    """Draw the strings of a trial by the seed of its training."""
+    drawn = {name: tuple(value) for name, value in chosen["data"].items()}
+    return DyckStrings(KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
 
 
 def gates(model: NextBracketModel) -> list[float] | None:
@@ -217,7 +225,7 @@ def gates(model: NextBracketModel) -> list[float] | None:
 def _accuracies(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
     for model in _MODELS:
-        for place, depth in enumerate(_DEPTHS):
+        for place, depth in enumerate(DEPTHS):
             if not (chosen := where(results, model=model.title, depth=depth)):
                 continue
             known = model.published

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from unrolled.lab.data.batches.labelled_sequences import IGNORE_INDEX, closing_targets
-from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.metrics.worst_case import accuracy_by_distance
 from unrolled.lab.papers.framework.experiment import (
     Experiment,
@@ -39,6 +38,7 @@ from unrolled.lab.papers.framework.experiment import (
 )
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
+from unrolled.lab.papers.second_order_rnns.dyck import DEPTHS, KINDS, draw_strings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DyckLanguageModels"]
 
-_KINDS, _DEPTHS = 2, (4, 6, 8)
 _MEASURES = ("closing_wcpa", "closing_by_distance", "all_wcpa", "all_by_distance")
 _AUTOMATON = "the automaton"
 _MODELS = ("LSTM", "RNN", "mmLSTM", "mmRNN")
@@ -95,14 +94,13 @@ class DyckLanguageModels(Experiment):
                     "training": {**sizes["training"], "seed": seed},
                 },
             )
-            for seed, depth, model in product(range(sizes["seeds"]), _DEPTHS, (*_MODELS, _AUTOMATON))
+            for seed, depth, model in product(range(sizes["seeds"]), DEPTHS, (*_MODELS, _AUTOMATON))
         ]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Measure the dev strings, which are as long as those of the training, by both probabilities."""
         chosen = trial.settings
-        drawn = {name: tuple(value) for name, value in chosen["data"].items()}
-        corpus = DyckStrings(_KINDS, chosen["depth"], seed=chosen["training"]["seed"], **drawn).read()
+        corpus = draw_strings(chosen)
         if chosen["model"] == _AUTOMATON:
             return _by_both(*_probabilities(corpus.dev, chosen["depth"]))
         architecture = {**chosen["architecture"], "encoder": chosen["model"].lower()}
@@ -119,7 +117,7 @@ class DyckLanguageModels(Experiment):
             for of, measure in product(("of closing brackets", "of all symbols"), ("WCPA", "mean over distances"))
         )
         rows: list[Sequence[str | Number]] = []
-        for model, depth in product((*_MODELS, _AUTOMATON), _DEPTHS):
+        for model, depth in product((*_MODELS, _AUTOMATON), DEPTHS):
             if chosen := where(results, model=model, depth=depth):
                 share = partial(average, chosen, digits=1, percent=True)
                 rows.append((model, f"{depth}", *(share(each) for each in _MEASURES)))
@@ -129,7 +127,7 @@ class DyckLanguageModels(Experiment):
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The paper: no language model has a WCPA above 50 %; by both probabilities."""
         claims = {}
-        for model, depth in product(_MODELS, _DEPTHS):
+        for model, depth in product(_MODELS, DEPTHS):
             if chosen := where(results, model=model, depth=depth):
                 for name, of in (("closing_wcpa", "closing brackets"), ("all_wcpa", "all symbols")):
                     mean = fmean(each[name] for each in chosen)
@@ -148,12 +146,12 @@ def _probabilities(strings: Sequence[Sequence[int]], depth: int) -> tuple[Tensor
     rows, kinds, distances = [], [], []
     for string in strings:
         opened = 0
-        for bracket, kind, distance in zip(string, *closing_targets(string, _KINDS, depth), strict=True):
-            opened = opened + 1 if bracket < _KINDS else opened - 1
+        for bracket, kind, distance in zip(string, *closing_targets(string, KINDS, depth), strict=True):
+            opened = opened + 1 if bracket < KINDS else opened - 1
             if kind != IGNORE_INDEX:
                 closes = 1.0 if opened == depth else 0.5
-                opens = (1 - closes) / _KINDS
-                rows.append([*[opens] * _KINDS, *(closes * (each == kind) for each in range(_KINDS)), 0.0])
+                opens = (1 - closes) / KINDS
+                rows.append([*[opens] * KINDS, *(closes * (each == kind) for each in range(KINDS)), 0.0])
                 kinds.append(kind)
                 distances.append(distance)
     return torch.tensor(rows).log(), torch.tensor(kinds), torch.tensor(distances)
@@ -161,6 +159,6 @@ def _probabilities(strings: Sequence[Sequence[int]], depth: int) -> tuple[Tensor
 
 def _by_both(logits: Tensor, kinds: Tensor, distances: Tensor) -> dict[str, float]:
     """Measure by the probability of closing brackets, k … 2k - 1, and by that of all symbols."""
-    closing = accuracy_by_distance(logits[:, _KINDS : 2 * _KINDS], kinds, distances).values()
-    every = accuracy_by_distance(logits, _KINDS + kinds, distances).values()
+    closing = accuracy_by_distance(logits[:, KINDS : 2 * KINDS], kinds, distances).values()
+    every = accuracy_by_distance(logits, KINDS + kinds, distances).values()
     return dict(zip(_MEASURES, (min(closing), fmean(closing), min(every), fmean(every)), strict=True))
