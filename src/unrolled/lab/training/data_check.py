@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -146,10 +146,18 @@ def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], 
         found = before.same_files(paths)
         return tuple(f"{path} has the content of {name}, a file of the run's own data" for path, name in found.items())
     given = tuple(examples)
-    whole: tuple[str, ...] = ()
+    return (*_longer_than_trained(given, data), *_seen_in_training(before, given, data))
+
+
+def _longer_than_trained(given: Sequence[Any], data: DataSettings) -> Iterator[str]:
+    """Say how many examples were longer than those of the training could be."""
     if data.max_length is not None and (over := sum(longest_text(each) > data.max_length for each in given)):
         texts = f"{over:,} of the {len(given):,} examples"
-        whole = (f"{texts} have more tokens than the {data.max_length:,} of --max-length; they are read whole",)
+        yield f"{texts} have more tokens than the {data.max_length:,} of --max-length; they are read whole"
+
+
+def _seen_in_training(before: CorpusChecksums, given: Sequence[Any], data: DataSettings) -> Iterator[str]:
+    """Say how many examples the training has seen, if it has seen any."""
     if data.max_length is not None and data.longer == "cut":
         given = tuple(cut_long(given, data.max_length))
     train, dev = before.shared(given)
@@ -159,9 +167,8 @@ def file_warnings(folder: Path, examples: Iterable[Any], paths: Sequence[Path], 
     if dev:
         which = f"{dev:,} more" if train else f"{dev:,} of the {count:,} examples ({dev / count:.1%})"
         seen.append(f"{which} chose its best epoch")
-    if not seen:
-        return whole
-    return (*whole, f"{', and '.join(seen)}: the metrics do not measure it on new examples")
+    if seen:
+        yield f"{', and '.join(seen)}: the metrics do not measure it on new examples"
 
 
 def trained_columns(folder: Path) -> tuple[str | None, str | None]:

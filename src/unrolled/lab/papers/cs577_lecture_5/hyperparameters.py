@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -128,28 +129,19 @@ class Hyperparameters(Experiment):
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the middle settings of all models first, then the changed ones, the learning rate first."""
-        sizes, values = dict(_SIZES[scale]), VALUES[scale]
-        seeds = range(sizes.pop("seeds"))
-        points = [("", 0)] + [
-            (changed, place) for changed in _CHANGED for place in range(len(values["classify"][changed]))
-        ]
+        sizes = dict(_SIZES[scale])
+        points = list(zip(*(_points(VALUES[scale][task]) for task in _TASKS), strict=True))
         listed = []
-        for seed in seeds:
-            for changed, place in points:
-                for task in _TASKS:
-                    at = _middle(values[task])
-                    if changed:
-                        if values[task][changed][place] == at[changed]:
-                            continue
-                        at[changed] = values[task][changed][place]
-                    named = ", ".join(f"{name} {value:g}" for name, value in at.items())
-                    listed += [
-                        Trial(
-                            f"{title}, {_TASKS[task].title.lower()}, {named}, seed {seed}",
-                            {**sizes, "smoke": scale == "smoke", "task": task, "model": model, **at, "seed": seed},
-                        )
-                        for model, title in _MODELS.items()
-                    ]
+        for seed, of_tasks in product(range(sizes.pop("seeds")), points):
+            for task, at in zip(_TASKS, of_tasks, strict=True):
+                named = ", ".join(f"{name} {value:g}" for name, value in at.items())
+                listed += [
+                    Trial(
+                        f"{title}, {_TASKS[task].title.lower()}, {named}, seed {seed}",
+                        {**sizes, "smoke": scale == "smoke", "task": task, "model": model, **at, "seed": seed},
+                    )
+                    for model, title in _MODELS.items()
+                ]
         return listed
 
     def day_hours(self, trial: Trial) -> float:
@@ -202,6 +194,13 @@ class Hyperparameters(Experiment):
 
 def _middle(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {changed: these[len(these) // 2] for changed, these in values.items()}
+
+
+def _points(values: Values) -> list[dict[str, float]]:
+    """List the middle setting, then those in which one setting has each of its other values."""
+    middle = _middle(values)
+    changed = [{**middle, name: each} for name in _CHANGED for each in values[name] if each != middle[name]]
+    return [middle, *changed]
 
 
 def _at(results: Sequence[Result], task: str, model: str, scale: Scale, changed: str, value: float) -> list[Result]:
