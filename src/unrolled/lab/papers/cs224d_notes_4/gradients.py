@@ -34,14 +34,13 @@ from unrolled.cells.gru import GRU
 from unrolled.cells.lstm import LSTM
 from unrolled.lab.papers.analyses.gradient_flow import gradient_flow
 from unrolled.lab.papers.analyses.sentences import greeting_corpus
+from unrolled.lab.papers.cs224d_notes_4.gradient_figures import draw_norms, draw_recall
+from unrolled.lab.papers.cs224d_notes_4.gradient_tables import bound_table, named, norm_table, recall_table
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
-from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.training_loop import WordScorer, train_steps
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    pass
 
 __all__ = ["Gradients"]
 
@@ -80,7 +79,6 @@ _SIZES: dict[Scale, dict[str, int]] = {
 }  # fmt: skip
 _KEPT = 0.1  # the least part of a norm, near to far, that is left where a gradient is said not to be attenuated
 _MEASURED = 16  # number of texts for the norms
-_BOUNDED = ("untrained", "trained, clipped", "trained, not clipped")
 
 
 class Gradients(Experiment):
@@ -131,42 +129,13 @@ class Gradients(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Tabulate norms and accuracies."""
-        sizes = _SIZES[scale]
-        far, beyond = sizes["longest"], sizes["reach"]
-        adam = where(results, optimiser="adam")
-        norms = Table(
-            f"‖∂h_T/∂s_(T-k)‖, spectral norm, mean over texts, median over seeds; k = {far}",
-            ("cell", "per step, untrained", *_BOUNDED),
-            [
-                (_named(cell), _per_step(adam, cell, far), *(_norm(adam, cell, far, stage) for stage in _STAGES))
-                for cell in _CELLS
-                if where(adam, cell=cell)
-            ],
-        )
-        bounds = Table(
-            f"The bound (β_W β_h)^k of the plain cells' Jacobians, median over seeds; k = {far}",
-            ("cell", "β_W β_h, untrained", *_BOUNDED),
-            [
-                (_named(cell), _factor(adam, cell), *(_bound(adam, cell, far, stage) for stage in _STAGES))
-                for cell in _CELLS
-                if any(result["before"]["bound"] is not None for result in where(adam, cell=cell))
-            ],
-        )
-        recall = Table(
-            f"Accuracy, %, of predicting the second name (chance {100 / (len(greeting_corpus.NAMES) - 1):.0f}); "
-            f"trained on distances {greeting_corpus.NEAREST} to {far}",
-            ("cell, optimiser", "clipped", f"distance {far}", f"distance {beyond}", "largest gradient", "diverged"),
-            [
-                (f"{_named(cell)}, {way}", "at 1" if clip else "no", *_recall(chosen, (far, beyond)))
-                for way in _RATES
-                for cell in _CELLS
-                for clip in _CLIPS
-                if (chosen := _of(results, cell, clip, way))
-            ],
-        )
+        far, beyond = _SIZES[scale]["longest"], _SIZES[scale]["reach"]
+        adam, cells = where(results, optimiser="adam"), list(_CELLS)
+        ways = [(cell, clip, way) for way in _RATES for cell in _CELLS for clip in _CLIPS]
+        tables = [norm_table(adam, cells, far), bound_table(adam, cells, far), recall_table(results, ways, far, beyond)]
         figures = {
-            "cs224d-notes-4-gradients": partial(_draw_norms, adam, far),
-            "cs224d-notes-4-gradients-recall": partial(_draw_recall, adam, far),
+            "cs224d-notes-4-gradients": partial(draw_norms, adam, cells, far, f"{_MEASURED} texts"),
+            "cs224d-notes-4-gradients-recall": partial(draw_recall, adam, cells, _CLIPS, far),
         }
         captions = {
             "cs224d-notes-4-gradients": "the median over the seeds, with Adam. A norm is divided by that at k = 0. The "
@@ -174,7 +143,7 @@ class Gradients(Experiment):
             "cs224d-notes-4-gradients-recall": "the mean over the seeds, with Adam only; the table has plain descent "
             "too. The dotted line is the longest distance of training, the dashed one is chance.",
         }
-        return Report([norms, bounds, recall], figures, captions)
+        return Report(tables, figures, captions)
 
     def claims(self, results: Sequence[Result]) -> Mapping[str, bool]:
         """The notes: the bound (β_W β_h)^k; clipping against explosion, U = I and the rectifier against vanishing."""
@@ -193,7 +162,7 @@ class Gradients(Experiment):
                 if (chosen := where(results, cell=name))
             }
             if len(norms) == 2:
-                claims[f"{_named(remedy)} has a larger norm before training than {cell}"] = norms[remedy] > norms[cell]
+                claims[f"{named(remedy)} has a larger norm before training than {cell}"] = norms[remedy] > norms[cell]
         if rectified := where(results, cell="relu"):
             kept = median(curve[-1] / curve[0] for curve in (each["before"]["jacobian"] for each in rectified))
             claims["relu attenuates the norm before training at most tenfold"] = kept >= _KEPT
@@ -219,102 +188,3 @@ def _norms(model: WordScorer, chosen: Mapping[str, Any]) -> dict[str, Any] | Non
     words, answers = greeting_corpus.batch(_MEASURED, chosen["reach"], _unseen(chosen))
     flow = gradient_flow(model, words, answers, chosen["reach"])
     return None if flow is None else flow._asdict()
-
-
-_STAGES: tuple[tuple[str, float | None], ...] = (("before", 1.0), ("after", 1.0), ("after", None))
-
-
-def _of(results: Sequence[Result], cell: str, clip: float | None, way: str = "adam") -> list[Result]:
-    return where(results, cell=cell, optimiser=way, clip=clip)
-
-
-def _curve(results: Sequence[Result], cell: str, stage: tuple[str, float | None], what: str) -> list[float]:
-    """Take the median over the seeds whose norms are finite."""
-    when, clip = stage
-    curves = [result[when][what] for result in _of(results, cell, clip) if result[when] is not None]
-    return [median(values) for values in zip(*curves, strict=True)]
-
-
-def _named(cell: str) -> str:
-    """Name a cell whose recurrent weights start at the identity, U = I, as the findings do."""
-    return cell.replace(", identity", " from U = I")
-
-
-def _bounds(results: Sequence[Result], cell: str, stage: tuple[str, float | None]) -> list[float]:
-    when, clip = stage
-    return [result[when]["bound"] for result in _of(results, cell, clip) if result[when] is not None]
-
-
-def _bound(results: Sequence[Result], cell: str, distance: int, stage: tuple[str, float | None]) -> str:
-    found = _bounds(results, cell, stage)
-    return f"{median(found) ** distance:.1e}" if found else MISSING
-
-
-def _factor(results: Sequence[Result], cell: str) -> str:
-    found = _bounds(results, cell, _STAGES[0])
-    return f"× {median(found):.3f}" if found else MISSING
-
-
-def _norm(results: Sequence[Result], cell: str, distance: int, stage: tuple[str, float | None]) -> str:
-    curve = _curve(results, cell, stage, "jacobian")
-    return f"{curve[distance]:.1e}" if curve else MISSING
-
-
-def _per_step(results: Sequence[Result], cell: str, distance: int) -> str:
-    curve = _curve(results, cell, _STAGES[0], "jacobian")
-    return f"× {curve[distance] ** (1 / distance):.3f}" if curve else MISSING
-
-
-def _recall(results: Sequence[Result], distances: Sequence[int]) -> list[str | Number]:
-    ended = [result for result in results if result["accuracy"] is not None]
-    accuracies: list[str | Number] = [
-        Number([result["accuracy"][str(distance)] for result in ended], digits=1, percent=True)
-        for distance in distances
-    ]
-    longest = max(result["longest_gradient"] for result in results)
-    return [*accuracies, f"{longest:.3g}", f"{len(results) - len(ended)} of {len(results)}"]
-
-
-def _line(panel: Axes, cell: str, xs: Sequence[float], ys: Sequence[float]) -> None:
-    number = list(_CELLS).index(cell)
-    every = max(1, len(xs) // 8)
-    panel.plot(xs, ys, color=COLOURS[number], marker=MARKERS[number], markevery=every, label=_named(cell))
-
-
-def _draw_norms(results: Sequence[Result], far: int) -> Figure:
-    figure, panels = grid(2, 3, width=3.4, height=2.9)
-    titles = ("untrained", "trained, clipped at 1", "trained, not clipped")
-    quantities = (("jacobian", "‖∂h_T / ∂s_(T-k)‖"), ("loss", "‖∂E / ∂s_(T-k)‖ relative to k = 0"))
-    for row, (what, label) in enumerate(quantities):
-        for column, (stage, title) in enumerate(zip(_STAGES, titles, strict=True)):
-            panel = panels[3 * row + column]
-            for cell in _CELLS:
-                curve = _curve(results, cell, stage, what)
-                if curve and curve[0] > 0:
-                    # a rectifier may pass nothing at all; a logarithmic axis has no place for 0
-                    ys = [value / curve[0] if value > 0 else math.nan for value in curve]
-                    _line(panel, cell, range(len(curve)), ys)
-            panel.axvline(far, color="#888888", linestyle=":", linewidth=1)
-            panel.set(yscale="log", ylim=(1e-12, 1e6), title=title, xlabel="distance k, steps")
-            if column == 0:
-                panel.set_ylabel(label)
-    write_seeds(panels, results, f"{_MEASURED} texts")
-    legend_below(figure, panels[0], len(_CELLS))
-    return figure
-
-
-def _draw_recall(results: Sequence[Result], far: int) -> Figure:
-    figure, panels = grid(1, 2, width=4.0)
-    for panel, clip, title in zip(panels, _CLIPS, ("clipped at 1", "not clipped"), strict=True):
-        for cell in _CELLS:
-            found = [result["accuracy"] for result in _of(results, cell, clip)]
-            ended = [accuracy for accuracy in found if accuracy is not None]
-            if ended:
-                xs = [int(distance) for distance in ended[0]]
-                _line(panel, cell, xs, [100 * sum(each[str(x)] for each in ended) / len(ended) for x in xs])
-        panel.axvline(far, color="#888888", linestyle=":", linewidth=1)
-        panel.axhline(100 / (len(greeting_corpus.NAMES) - 1), color="#888888", linestyle="--", linewidth=1)
-        panel.set(title=title, xlabel="words since the name", ylabel="accuracy, %", ylim=(0, 104))
-    write_seeds(panels, results)
-    legend_below(figure, panels[0], 4)
-    return figure
