@@ -10,11 +10,11 @@ from pathlib import Path
 from unrolled.cli.interruption import advise_with
 from unrolled.errors import FileError
 
-__all__ = ["naming_the_way_on"]
+__all__ = ["advising_how_to_go_on"]
 
 
 @contextmanager
-def naming_the_way_on(folder: Path) -> Iterator[None]:
+def advising_how_to_go_on(folder: Path) -> Iterator[None]:
     """Give a signal and a FileError, from here on, the command that goes on with the run in ``folder``."""
     from unrolled.lab.training.run_names import is_finished
 

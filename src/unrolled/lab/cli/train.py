@@ -16,7 +16,7 @@ from unrolled.cli.completed_values import encoder_names
 from unrolled.errors import FileError, UnknownNameError, UsageError
 from unrolled.lab.cli.baselines import compare_with_baselines, note_of_ratings
 from unrolled.lab.cli.described_splits import describe_splits
-from unrolled.lab.cli.interrupted_training import naming_the_way_on
+from unrolled.lab.cli.interrupted_training import advising_how_to_go_on
 from unrolled.lab.cli.multi_value_command import MultiValueCommand
 from unrolled.lab.cli.options import offer, options, with_parameters
 from unrolled.lab.cli.printed_notes import is_first_process, print_notes
@@ -163,7 +163,7 @@ def _train(task: type[Task[Any, Any]], given: dict[str, Any], words: Sequence[st
         settings = settings.model_copy(update={"vectors": find_vectors(settings.vectors, data_dir)})
     folder = choices.out or Path("runs") / f"{choices.data.title}-{choices.architecture.encoder}"
     check_destination(folder, force)
-    with naming_the_way_on(folder):
+    with advising_how_to_go_on(folder):
         _train_and_print(task, choices, settings, folder, force, data_dir, words)
 
 

@@ -113,17 +113,13 @@ class Learnability(Experiment):
         rows: list[Sequence[str | Number]] = []
         for model in _CELLS:
             if where(results, model=model):
-                best = [_best(results, model, length) for length in lengths]
-                words = [
-                    Number([each["test_words"] for each in each_length], digits=1, percent=True) for each_length in best
-                ]
-                texts = [
-                    Number([each["test_texts"] for each in each_length], digits=1, percent=True) for each_length in best
-                ]
-                rows.append((model, *(number for pair in zip(words, texts, strict=True) for number in pair)))
-        columns = ["model"]
-        for length in lengths:
-            columns += [f"{length} words: recalled", "whole texts"]
+                cells = (
+                    Number([each[what] for each in _best(results, model, length)], digits=1, percent=True)
+                    for length in lengths
+                    for what in ("test_words", "test_texts")
+                )
+                rows.append((model, *cells))
+        columns = ("model", *(each for length in lengths for each in (f"{length} words: recalled", "whole texts")))
         chance = 100 / 2**_BITS
         title = f"Words of a new text named from the last state, % (chance {chance:g}), after {steps:,} steps"
         return Report(

@@ -172,28 +172,29 @@ def _cells_run(results: Sequence[Result], decay: float | None = None) -> list[st
 
 
 def _tables(results: Sequence[Result]) -> Iterator[Table]:
-    unit, read = "median / 90th percentile of sentences, % of the norm of the state", _reached(results)
+    read = _reached(results)
     if plain := _cells_run(results, 0.0):
         lengths = [words for words in _LENGTHS if words <= read]
         rows = [(cell, *(_pair(_curves(results, cell, name, 0.0), read) for name in _EXPANSIONS)) for cell in plain]
-        yield Table(f"Error of the sum after {read} words, no weight decay; {unit}", ("cell", *_EXPANSIONS), rows)
+        yield Table(f"Error of the sum after {read} words, no weight decay; {_UNIT}", ("cell", *_EXPANSIONS), rows)
         rows = [(cell, *(_pair(_curves(results, cell, "zero", 0.0), words) for words in lengths)) for cell in plain]
         columns = ("cell", *(f"{words} words" for words in lengths))
-        yield Table(f"Error of the sum by zero after some words, no weight decay; {unit}", columns, rows)
-    decays = sorted(_DECAYS)
-    accuracies = {
-        cell: [
-            average(where(results, cell=cell, weight_decay=decay), "accuracy", digits=1, percent=True)
-            for decay in decays
-        ]
-        for cell in _cells_run(results)
-    }
-    long: list[Sequence[str | Number]] = [
-        (cell, *(_pair(_curves(results, cell, "zero", decay), read) for decay in decays), *accuracies[cell])
-        for cell in _cells_run(results)
-    ]
+        yield Table(f"Error of the sum by zero after some words, no weight decay; {_UNIT}", columns, rows)
+    yield _by_decay(results, read)
+
+
+_UNIT = "median / 90th percentile of sentences, % of the norm of the state"
+
+
+def _by_decay(results: Sequence[Result], read: int) -> Table:
+    """Tabulate the error of the sum by zero after some words, and the accuracy, by weight decay."""
+    decays, rows = sorted(_DECAYS), list[Sequence[str | Number]]()
+    for cell in _cells_run(results):
+        errors = (_pair(_curves(results, cell, "zero", decay), read) for decay in decays)
+        chosen = (where(results, cell=cell, weight_decay=decay) for decay in decays)
+        rows.append((cell, *errors, *(average(each, "accuracy", digits=1, percent=True) for each in chosen)))
     columns = ("cell", *(f"decay {decay:g}" for decay in decays), *(f"dev accuracy, {decay:g}" for decay in decays))
-    yield Table(f"Error of the sum by zero after {read} words, by weight decay; {unit}", columns, long)
+    return Table(f"Error of the sum by zero after {read} words, by weight decay; {_UNIT}", columns, rows)
 
 
 def _draw(results: Sequence[Result], lines: Mapping[str, tuple[str, float]]) -> Figure:
