@@ -217,7 +217,8 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
     slope = rise / torch.where(step == 0, torch.ones_like(step), step)
     near = step.abs() < eps**0.33
     if bool(near.any()):
-        derivative = _derivative(function, (start + 0.5 * step).detach())
+        differentiate = _complex_derivative if rise.is_complex() and not step.is_complex() else _derivative
+        derivative = differentiate(function, (start + 0.5 * step).detach())
         derivative = derivative.masked_fill(derivative.isinf(), 0.0)  # of a root at zero, where nothing moves
         # across a kink, or near a pole, the derivative does not give the rise, and the quotient does; gelu and
         # tanhshrink subtract numbers of z's size, so a small value of theirs rounds as z does
@@ -227,15 +228,18 @@ def _slope(function: Callable[[Tensor], Tensor], start: Tensor, end: Tensor, low
 
 
 def _derivative(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
-    """Differentiate a function each of whose values reads one entry, a real number."""
-    if function(z).is_complex():  # as a real number to a complex power
-        return torch.complex(_derivative(lambda x: function(x).real, z), _derivative(lambda x: function(x).imag, z))
+    """Differentiate a function each of whose values reads one entry."""
     if torch.is_inference_mode_enabled():  # autograd records nothing there; this takes twice the time
         pull_back: Callable[[Tensor], tuple[Tensor]] = torch.func.vjp(function, z)[1]
         return pull_back(torch.ones_like(z))[0]
     with torch.enable_grad():
         z.requires_grad_()
         return torch.autograd.grad(function(z).sum(), z)[0]
+
+
+def _complex_derivative(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    """Differentiate a function from real numbers to complex ones, as a real number to a complex power."""
+    return torch.complex(_derivative(lambda x: function(x).real, z), _derivative(lambda x: function(x).imag, z))
 
 
 @increment_rule("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
