@@ -58,6 +58,10 @@ OPERATIONS = {
     "gradient inside by a constant": lambda x: grad(lambda y: (y * x * c).sum())(C),
     "forward mode inside": lambda x: jacfwd(lambda y: y * c)(x[0]),
     "forward mode inside by a constant": lambda x: jacfwd(lambda y: y * x)(c),
+    "changed in place": lambda x: (x + 1).mul_(x) + x,
+    "changed in place, of a difference": lambda x: (x - c).mul_(3) * x,
+    "changed in place, of more rows": lambda x: (x[0] + C).mul_(C) + x,
+    "a part changed in place": lambda x: torch.select_scatter(x + c, c, 0, 0) + (x + c)[1].mul_(2) + x,
     "nothing moves": lambda x: x * 0 + C * c + 1,
 }
 

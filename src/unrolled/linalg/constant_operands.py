@@ -96,7 +96,8 @@ def _difference(
 
 
 def _as(result: Tensor, tangent: Tensor) -> Tensor:
-    return tangent.to(result.dtype).expand(result.shape)
+    """Copy a derivative: a result that is changed in place changes its own."""
+    return tangent.to(result.dtype).expand(result.shape).clone()
 
 
 _BY_ONE_OPERAND: dict[Callable[..., Any], tuple[bool, _Derivative]] = {
