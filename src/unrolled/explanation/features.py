@@ -11,7 +11,12 @@ from unrolled.decomposition.arguments import checked_names
 from unrolled.decomposition.attribution.outputs import Features
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.numbers.no_numbers import NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.numbers.no_numbers import (
+    NOT_BY_STEPS,
+    HeldNumbersError,
+    MixedNumbersError,
+    NoNumbersError,
+)
 from unrolled.explanation.numbers.step_numbers import OTHER_NUMBERS, Numbers
 from unrolled.explanation.request import Request
 
@@ -28,8 +33,8 @@ class FeaturesFound:
     """As the user gave them."""
     why: str = ""
     """Why there are none."""
-    mixes: bool = False
-    """Whether that is because numbers of several steps enter one step."""
+    noted: bool = False
+    """Whether a note says so: the network reads numbers of arguments, mixed or held."""
 
     @classmethod
     def of(cls, find: Callable[[], Sequence[Sequence[Numbers | None]]], asked: Request) -> FeaturesFound:
@@ -43,7 +48,7 @@ class FeaturesFound:
         except NoNumbersError as error:
             if asked.features is not None:
                 raise UsageError(f"features= names numbers, but {error}; leave it out") from error
-            return cls((), None, str(error), isinstance(error, MixedNumbersError))
+            return cls((), None, str(error), isinstance(error, MixedNumbersError | HeldNumbersError))
 
     def put(self, found: Explanation, first: int, second: int) -> Explanation:
         """Return an explanation with its features.
@@ -70,11 +75,11 @@ class FeaturesFound:
         return replace(found, features=Features(names, numbers.values, numbers.scores, rest, numbers.rest_of))
 
     def notes(self, first: int, second: int) -> tuple[str, ...]:
-        """Return what limits the features of an explanation, or that there are none because numbers mix."""
+        """Return what limits the features of an explanation, or why numbers that the network reads have none."""
         numbers = self.numbers[first][second] if self.numbers else None
         if numbers is not None:
             return numbers.notes
-        return (f"no contributions of single numbers are shown: {self.why}",) if self.mixes else ()
+        return (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()
 
 
 def one_after_another(members: Sequence[Features | None]) -> Features | None:

@@ -15,10 +15,10 @@ from torch import Tensor
 from unrolled.explanation.numbers.no_numbers import (
     BESIDE_TOKENS,
     MIXED,
-    NOT_BY_STEPS,
     SEVERAL,
     MixedNumbersError,
     NoNumbersError,
+    NotByStepsError,
 )
 from unrolled.explanation.numbers.number_places import numbers_of_steps
 from unrolled.explanation.numbers.numbers_by_argument import BY_ARGUMENT
@@ -74,7 +74,8 @@ def numbers_of_lines(
             why = error if why is None or isinstance(error, MixedNumbersError) else why
         found.append([known.get(example) for example in range(batch)])
     if all(each is None for of_line in found for each in of_line):
-        raise why or NoNumbersError(NOT_BY_STEPS)
+        why = why or NotByStepsError()
+        raise why.naming(mode.held_names) if isinstance(why, NotByStepsError) else why
     return found
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unrolled.errors import UsageError, first_line
+from unrolled.held_forward.held_only import held_last
 from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = [
@@ -11,8 +14,10 @@ __all__ = [
     "NOT_BY_STEPS",
     "ONLY_INTEGERS",
     "SEVERAL",
+    "HeldNumbersError",
     "MixedNumbersError",
     "NoNumbersError",
+    "NotByStepsError",
     "not_followed",
     "refuse_tokens_only",
 ]
@@ -33,6 +38,28 @@ class NoNumbersError(UsageError):
 
 class MixedNumbersError(NoNumbersError):
     """Numbers of several steps enter one step of a network, and which number is of which step is not known."""
+
+
+class HeldNumbersError(NoNumbersError):
+    """What a network reads is made of numbers by operations whose results are held, as a logarithm."""
+
+
+class NotByStepsError(NoNumbersError):
+    """No number of an argument reaches the network step by step.
+
+    Args:
+        reads_held: Whether the network reads results that are held.
+    """
+
+    def __init__(self, reads_held: bool = False) -> None:
+        super().__init__(NOT_BY_STEPS)
+        self.reads_held = reads_held
+
+    def naming(self, held_names: Sequence[str]) -> NoNumbersError:
+        """Return the error that names what was held, where the network reads it."""
+        if not self.reads_held:
+            return self
+        return HeldNumbersError(f"{self}{held_last(held_names)}; unrolled.account may follow what is held on the way")
 
 
 def not_followed(error: Exception) -> NoNumbersError:

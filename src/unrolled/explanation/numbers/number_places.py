@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.explanation.even_row import even_row
-from unrolled.explanation.numbers.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError, NotByStepsError
 from unrolled.explanation.numbers.numbers_by_argument import numbers_by_argument
 from unrolled.explanation.numbers.step_numbers import (
     BIASES,
@@ -41,7 +41,8 @@ def numbers_of_steps(
         order: The sequence that each example reads.
 
     Raises:
-        NoNumbersError: If no argument has a number for each step.
+        MixedNumbersError: If numbers of several steps enter one step.
+        NotByStepsError: If no argument has a number for each step.
     """
     order = list(order)
     # other sequences may read the same numbers, as windows do
@@ -51,7 +52,9 @@ def numbers_of_steps(
         return found
     prefix = bool((together.inside[1:] <= together.inside[:-1]).all())
     if len(together.used) != 1 or not prefix:
-        raise (MixedNumbersError(MIXED) if together.used else NoNumbersError(NOT_BY_STEPS))
+        if not together.used:
+            raise NotByStepsError(_holds(together.rows, together.linear))
+        raise MixedNumbersError(MIXED)
     (place,), lengths = together.used, together.inside.sum(dim=0).tolist()
     return numbers_by_argument(together.linear, rows[place], together.parts[place], place, together.read, lengths)
 

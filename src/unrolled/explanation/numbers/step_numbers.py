@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unrolled.explanation.numbers.no_numbers import MIXED, NOT_BY_STEPS, MixedNumbersError, NoNumbersError
+from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError, NotByStepsError
 
 __all__ = ["BIASES", "HELD", "OTHER_NUMBERS", "OTHER_STEPS", "ArgumentNumbers", "Numbers", "joined_numbers"]
 
@@ -94,10 +94,10 @@ def joined_numbers(parts: Sequence[ArgumentNumbers], alone: bool = True) -> Numb
         alone: Whether these are all arguments with numbers; the features of one such argument need not name it.
 
     Raises:
-        NoNumbersError: If there are none.
+        NotByStepsError: If there are none.
     """
     if not parts:
-        raise NoNumbersError(NOT_BY_STEPS)
+        raise NotByStepsError
     names = [
         f"feature {k}" if alone and len(parts) == 1 else f"{each.name}, feature {k}"
         for each in parts

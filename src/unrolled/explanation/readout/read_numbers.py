@@ -28,8 +28,8 @@ from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Expansion, Linearisation
 from unrolled.explanation.numbers.no_numbers import (
     BESIDE_TOKENS,
-    NOT_BY_STEPS,
     NoNumbersError,
+    NotByStepsError,
     not_followed,
     refuse_tokens_only,
 )
@@ -76,9 +76,19 @@ def _of_member(
     member: Linearisation,
     reads: Sequence[Readout],
 ) -> list[list[Numbers]]:
-    """Run the model held up to the states of its network, and differentiate what is read of these."""
+    """Find what each number contributes by one member of an expansion."""
     mode = _CapturingModel(Rows(recorded.model), member)
     packed = _run(recorded, args, kwargs, mode)
+    try:
+        return _of_run(recorded, reads, mode, packed)
+    except NotByStepsError as error:
+        raise error.naming(mode.held_names) from error
+
+
+def _of_run(
+    recorded: RecordedForward, reads: Sequence[Readout], mode: _CapturingModel, packed: PackedSequence | None
+) -> list[list[Numbers]]:
+    """Differentiate what is read of the states of a held run."""
     states = mode.by_direction(2 if recorded.rnn.bidirectional else 1, packed)
     rows, inputs = mode.rows.rows, mode.read
     if any(row.kind == "token" for row in rows):
@@ -86,7 +96,7 @@ def _of_member(
     if states[0].dtype not in PARITY:
         raise NoNumbersError(f"the network computes in {states[0].dtype}, which is too coarse")
     if inputs is None or not inputs.requires_grad:
-        raise NoNumbersError(NOT_BY_STEPS)
+        raise NotByStepsError(mode.reads_held)
     columns = None if packed is None else packed.unsorted_indices
     found = []
     for read in reads:
@@ -117,7 +127,10 @@ def _run(
         ):
             recorded.model(*given, **named)
     except NetworkReached as reached:
-        return reached.inputs if isinstance(reached.inputs, PackedSequence) else None
+        inputs = reached.inputs
+        packed, steps = (inputs, inputs.data) if isinstance(inputs, PackedSequence) else (None, inputs)
+        mode.reads_held = mode.rows.origin(steps).kind == "held"
+        return packed
     except (UnrolledError, RuntimeError) as error:
         raise not_followed(error) from error
     raise NoNumbersError("the model does not call its network")
@@ -145,6 +158,8 @@ class _CapturingModel(HeldModel):
         self.layout: Layout | None = None
         self.read: Tensor | None = None
         """What the network reads, shape (time, batch, input), a packed batch in its order."""
+        self.reads_held = False
+        """Whether what it reads is made of a held result, and carries no value."""
 
     def run_network(self, call: NetworkCall) -> tuple[Tensor, list[Tensor]]:
         """Run the layers of a network, and note their form."""
@@ -161,7 +176,7 @@ class _CapturingModel(HeldModel):
     def by_direction(self, ways: int, packed: PackedSequence | None) -> list[Tensor]:
         """Return the states of all layers side by side, shape (time, batch, state), in the caller's order."""
         if self.layout is None:
-            raise NoNumbersError("no number that the network reads was found among the model's arguments")
+            raise NotByStepsError(self.reads_held)
         sides = [torch.cat(self.collected[way::ways], dim=-1) for way in range(ways)]
         sides = [self.layout.turn(each, way) for way, each in enumerate(sides)]
         if packed is None or packed.unsorted_indices is None:
