@@ -51,6 +51,8 @@ OPERATIONS = {
     "constant -": lambda x: c - x,
     "constant - fewer rows": lambda x: C - x[0],
     "number -": lambda x: 1 - x,
+    "+ many, in an order that torch once had": lambda x: torch.add(c, 3, x),
+    "- many, in an order that torch once had": lambda x: torch.sub(C, 3, x),
     "a step": lambda x: torch.sigmoid(F.linear(x, W, b)) * C + torch.tanh(c * x - 1),
     "vmap inside": lambda x: vmap(lambda row: row * c)(x),
     "vmap inside over constants": lambda x: vmap(lambda row: row * x[0])(C),
@@ -79,6 +81,7 @@ NESTINGS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:This overload of")  # the order of operands that torch once had
 @pytest.mark.parametrize("nesting", NESTINGS.values(), ids=NESTINGS)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_numbers_types_and_shapes_are_those_of_torch(name, nesting):

@@ -29,7 +29,7 @@ class ConstantOperands(TorchFunctionMode):
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run an operation."""
-        if func in _BY_ONE_OPERAND and not kwargs:
+        if func in _BY_ONE_OPERAND and not kwargs and (len(args) < 3 or func is F.linear):  # the third may be a factor
             return _run(func, args)
         return func(*args, **(kwargs or {}))
 
