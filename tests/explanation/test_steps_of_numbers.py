@@ -272,3 +272,17 @@ def test_a_mean_of_expansions_of_which_one_gives_an_argument_no_part_shows_half_
         torch.testing.assert_close(mean.features.scores, expected, rtol=0, atol=1e-12)
         whole = mean.features.scores.sum(1) + mean.features.rest
         torch.testing.assert_close(whole, mean.token_scores, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("expansion", ["mean(operating, path)", "mean(path, operating)"])
+def test_a_mean_says_of_the_features_what_one_of_its_expansions_says(expansion):
+    """One finds numbers of several steps, and the other finds that they contribute nothing."""
+    model = Model(lambda m, x, y: by_products(m, x.cumsum(1), y))
+    model.step = OfProducts().double()
+    x, y = (torch.linspace(low, 1.9, 3 * K).view(1, 3, K).double() for low in (0.1, -0.5))
+    found = unrolled.explain(model, x, y, target=0, rnn="step", expansion=expansion)
+    assert found.features.names == tuple(f"1, feature {k}" for k in range(K))
+    assert found.features.rest_of == "other numbers and biases"
+    assert any(note.startswith("numbers of argument 0 enter several steps") for note in found.notes)
+    with pytest.raises(UsageError, match="may name numbers of argument 0, which enter several steps"):
+        unrolled.explain(model, x, y, target=0, rnn="step", expansion=expansion, features=["a", "b", "c", "d"])

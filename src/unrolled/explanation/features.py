@@ -17,7 +17,7 @@ from unrolled.explanation.numbers.no_numbers import (
     MixedNumbersError,
     NoNumbersError,
 )
-from unrolled.explanation.numbers.step_numbers import OTHER_NUMBERS, Numbers
+from unrolled.explanation.numbers.step_numbers import Numbers, joined_rest
 from unrolled.explanation.request import Request
 
 __all__ = ["FeaturesFound", "one_after_another"]
@@ -90,5 +90,4 @@ def one_after_another(members: Sequence[Features | None]) -> Features | None:
     values, scores, rest = (
         torch.cat(parts) for parts in zip(*((f.values, f.scores, f.rest) for f in found), strict=True)
     )
-    kinds = {each.rest_of for each in found}
-    return Features(found[0].names, values, scores, rest, kinds.pop() if len(kinds) == 1 else OTHER_NUMBERS)
+    return Features(found[0].names, values, scores, rest, joined_rest([each.rest_of for each in found]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +10,16 @@ from torch import Tensor
 
 from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError, NotByStepsError
 
-__all__ = ["BIASES", "HELD", "OTHER_NUMBERS", "OTHER_STEPS", "ArgumentNumbers", "Numbers", "joined_numbers"]
+__all__ = [
+    "BIASES",
+    "HELD",
+    "OTHER_NUMBERS",
+    "OTHER_STEPS",
+    "ArgumentNumbers",
+    "Numbers",
+    "joined_numbers",
+    "joined_rest",
+]
 
 BIASES = "biases"
 HELD = "held results and biases"
@@ -35,6 +44,8 @@ class Numbers:
     """Other arguments that have numbers for each step, which names of features may mean."""
     parts: tuple[ArgumentNumbers, ...] = ()
     """The same by argument."""
+    alone: bool = True
+    """Whether these are all arguments with numbers."""
 
     @classmethod
     def mean(cls, members: Sequence[Numbers]) -> Numbers:
@@ -45,26 +56,23 @@ class Numbers:
         Raises:
             MixedNumbersError: If not all members tell the numbers of one step from those of others.
         """
-        first = members[0]
-        if all(each.names == first.names and each.scores.shape == first.scores.shape for each in members):
-            return replace(first, scores=torch.stack([each.scores for each in members]).mean(dim=0))
         known: dict[str, list[ArgumentNumbers]] = {}
         for each in sorted(members, key=lambda member: -len(member.parts)):
             for part in each.parts:
                 known.setdefault(part.name, []).append(part)
         if any(part.scores.shape != same[0].scores.shape for same in known.values() for part in same) or any(
-            len(each.values) != len(first.values) for each in members
+            len(each.values) != len(members[0].values) for each in members
         ):
             raise MixedNumbersError(MIXED)
         parts = [
-            replace(same[0], scores=torch.stack([part.scores for part in same]).sum(dim=0) / len(members))
+            replace(same[0], scores=torch.stack([part.scores.double() for part in same]).sum(dim=0) / len(members))
             for same in known.values()
         ]
-        kinds = {each.rest_of for each in members}
         return replace(
-            joined_numbers(parts),
-            rest_of=kinds.pop() if len(kinds) == 1 else OTHER_NUMBERS,
+            joined_numbers(parts, all(each.alone for each in members)),
+            rest_of=joined_rest([each.rest_of for each in members]),
             notes=tuple(dict.fromkeys(note for each in members for note in each.notes)),
+            unnamed=tuple(dict.fromkeys(name for each in members for name in each.unnamed if name not in known)),
         )
 
 
@@ -105,4 +113,10 @@ def joined_numbers(parts: Sequence[ArgumentNumbers], alone: bool = True) -> Numb
     ]
     values = torch.cat([each.values.double().cpu() for each in parts], dim=1)
     scores = torch.cat([each.scores.double().cpu() for each in parts], dim=1)
-    return Numbers(tuple(names), values, scores, parts=tuple(parts))
+    return Numbers(tuple(names), values, scores, parts=tuple(parts), alone=alone)
+
+
+def joined_rest(kinds: Iterable[str]) -> str:
+    """Name what else contributes to several numbers of a step, by what does to each."""
+    more = set(kinds) - {BIASES}
+    return BIASES if not more else more.pop() if len(more) == 1 else OTHER_NUMBERS
