@@ -70,3 +70,13 @@ def test_ids_that_have_rows_are_not_named_where_another_index_fails():
 def test_ids_of_a_type_that_no_embedding_reads_are_named(entry, dtype):
     with pytest.raises(UsageError, match=rf"by ids of {dtype}; expected torch.int64: pass ids.long\(\)"):
         entry(Tagger(), WORDS.to(dtype), TAGS)
+
+
+@pytest.mark.parametrize("entry", [unrolled.explain, unrolled.account])
+def test_ids_of_such_a_type_that_the_model_makes_are_its_own_to_convert(entry):
+    class Halves(Tagger):
+        def forward(self, words, tags):
+            return super().forward(words / 2, tags)
+
+    with pytest.raises(UsageError, match=r"by ids of torch.float32; .*: the model makes these ids, so call .long\(\)"):
+        entry(Halves(), WORDS, TAGS)

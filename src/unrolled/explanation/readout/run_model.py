@@ -111,7 +111,9 @@ def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None
         return None
     read, rows = called[-1].f_locals["input"], len(called[-1].f_locals["weight"])
     if read.dtype not in (torch.int32, torch.int64):
-        return f"the model looks up vectors by ids of {read.dtype}; expected torch.int64: pass ids.long()"
+        given = any(isinstance(each, Tensor) and each.dtype == read.dtype for each in arguments)
+        advice = "pass ids.long()" if given else "the model makes these ids, so call .long() on them there"
+        return f"the model looks up vectors by ids of {read.dtype}; expected torch.int64: {advice}"
     missing = read[(read < 0) | (read >= rows)]
     for value in arguments:
         if not isinstance(value, Tensor) or holds_numbers(value):
