@@ -22,7 +22,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -38,9 +38,6 @@ from unrolled.lab.papers.cs224d_notes_4.gradient_figures import draw_norms, draw
 from unrolled.lab.papers.cs224d_notes_4.gradient_tables import bound_table, named, norm_table, recall_table
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.training_loop import WordScorer, train_steps
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Gradients"]
 
