@@ -89,6 +89,13 @@ def test_what_cannot_be_judged_is_one_line(unrolled: Command, trained: Path, tmp
         unrolled("evaluate", trained, *words).assert_refused(2, named)
 
 
+@pytest.mark.parametrize("words", [("evaluate", "run", "new.csv"), ("train", "classify", "new.csv")])
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_the_help_is_shown_on_a_line_with_a_word_too_many(unrolled: Command, words: tuple[str, ...], flag: str) -> None:
+    done = unrolled(*words, flag)
+    assert (done.status, "--skip-invalid" in done.out) == (0, True)
+
+
 def test_a_finished_run_is_resumed_at_once_and_stays_as_it_was(
     unrolled: Command, trained: Path, tmp_path: Path
 ) -> None:

@@ -25,7 +25,8 @@ class MultiValueCommand(typer.core.TyperCommand):
         leading = list(takewhile(lambda word: not word.startswith("-"), args))
         if len(leading) < arguments:
             return super().parse_args(ctx, args)
-        if len(leading) > arguments:
+        asks_for_help = any(word in ctx.help_option_names for word in args)
+        if len(leading) > arguments and not asks_for_help:
             word = leading[arguments]
             raise UsageError(f"{word!r} follows no option; a dataset or a file is named by --data: --data {word}")
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
