@@ -1,6 +1,6 @@
 """The parts of ``single-changes``: networks of another item, and the settings that are changed in each.
 
-Each part trains as that item does at scale day, but for one change.
+Each part trains as that item does at scale day, but for what it changes: one setting, or all of a notebook.
 """
 
 from __future__ import annotations
