@@ -18,9 +18,6 @@ from torch.overrides import TorchFunctionMode
 
 __all__ = ["ConstantOperands"]
 
-_Derivative = Callable[[Callable[..., Tensor], tuple[Any, ...], int, Tensor, Tensor], Tensor]
-"""From an operation, its operands, which of them has a derivative, that derivative, and the result."""
-
 
 class ConstantOperands(TorchFunctionMode):
     """Takes the derivative of a product or sum by its only operand that has one."""
@@ -35,7 +32,6 @@ class ConstantOperands(TorchFunctionMode):
 
 
 def _run(operation: Callable[..., Tensor], operands: tuple[Any, ...]) -> Tensor:
-    first, derivative = _BY_ONE_OPERAND[operation]
     stack = peek_interpreter_stack()
     if stack is None or stack.key() != TransformType.Jvp:
         return operation(*operands)
@@ -46,53 +42,20 @@ def _run(operation: Callable[..., Tensor], operands: tuple[Any, ...]) -> Tensor:
         if isinstance(each, Tensor) and is_functorch_wrapped_tensor(each)
         if (dual := unpack_dual(each)).tangent is not None
     }
-    if len(moving) != 1 or (first and 0 not in moving):
+    if len(moving) != 1 or (operation in _QUOTIENTS and 0 not in moving):
         return operation(*operands)
     ((place, (primal, tangent)),) = moving.items()
     result = operation(*_with_operand(operands, place, primal))
-    return make_dual(result, derivative(operation, operands, place, tangent, result))
+    if operation in _SUMS or (operation is F.linear and place == 2):  # the bias
+        return make_dual(result, _as(result, tangent))
+    if operation in _DIFFERENCES:
+        return make_dual(result, _as(result, -tangent if place else tangent))
+    factors = operands[:2]  # without a bias
+    return make_dual(result, operation(*_with_operand(factors, place, tangent)))
 
 
 def _with_operand(operands: tuple[Any, ...], place: int, operand: Tensor) -> tuple[Any, ...]:
     return (*operands[:place], operand, *operands[place + 1 :])
-
-
-def _product(
-    operation: Callable[..., Tensor],
-    operands: tuple[Any, ...],
-    place: int,
-    tangent: Tensor,
-    result: Tensor,  # noqa: ARG001  # an argument of every derivative
-) -> Tensor:
-    return operation(*_with_operand(operands, place, tangent))
-
-
-def _linear(
-    operation: Callable[..., Tensor], operands: tuple[Any, ...], place: int, tangent: Tensor, result: Tensor
-) -> Tensor:
-    if place == 2:  # the bias
-        return _as(result, tangent)
-    return operation(*_with_operand(operands[:2], place, tangent))
-
-
-def _sum(
-    operation: Callable[..., Tensor],  # noqa: ARG001  # an argument of every derivative
-    operands: tuple[Any, ...],  # noqa: ARG001
-    place: int,  # noqa: ARG001
-    tangent: Tensor,
-    result: Tensor,
-) -> Tensor:
-    return _as(result, tangent)
-
-
-def _difference(
-    operation: Callable[..., Tensor],  # noqa: ARG001  # an argument of every derivative
-    operands: tuple[Any, ...],  # noqa: ARG001
-    place: int,
-    tangent: Tensor,
-    result: Tensor,
-) -> Tensor:
-    return _as(result, -tangent if place else tangent)
 
 
 def _as(result: Tensor, tangent: Tensor) -> Tensor:
@@ -100,12 +63,14 @@ def _as(result: Tensor, tangent: Tensor) -> Tensor:
     return tangent.to(result.dtype).expand(result.shape).clone()
 
 
-_BY_ONE_OPERAND: dict[Callable[..., Any], tuple[bool, _Derivative]] = {
-    **dict.fromkeys((torch.mul, Tensor.mul, torch.multiply, Tensor.multiply), (False, _product)),
-    **dict.fromkeys((torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm), (False, _product)),
-    **dict.fromkeys((torch.div, Tensor.div, torch.true_divide, Tensor.true_divide), (True, _product)),
-    **dict.fromkeys((torch.add, Tensor.add), (False, _sum)),
-    **dict.fromkeys((torch.sub, Tensor.sub), (False, _difference)),
-    F.linear: (False, _linear),
-}
-"""Operations by what computes their derivative, and whether only their first operand may have one."""
+_PRODUCTS = frozenset(
+    {
+        *(torch.mul, Tensor.mul, torch.multiply, Tensor.multiply),
+        *(torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm, F.linear),
+    }
+)
+_QUOTIENTS = frozenset({torch.div, Tensor.div, torch.true_divide, Tensor.true_divide})
+"""Products of their first operand with what is made of the second."""
+_SUMS = frozenset({torch.add, Tensor.add})
+_DIFFERENCES = frozenset({torch.sub, Tensor.sub})
+_BY_ONE_OPERAND = _PRODUCTS | _QUOTIENTS | _SUMS | _DIFFERENCES
