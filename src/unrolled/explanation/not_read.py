@@ -25,7 +25,7 @@ from unrolled.model_runs.preserve_model import preserved
 
 __all__ = ["HeldReads", "NotRead"]
 
-NEARBY = (1.0 + 2.0**-7, 1.0 + 2.0**-6)
+_FACTORS = (1.0 + 2.0**-7, 1.0 + 2.0**-6)
 """What numbers are multiplied by, from the first to the last: they keep their signs, and parts that cancel do not."""
 
 
@@ -122,6 +122,6 @@ def _nearby(given: Any) -> Any:
     changed = {}
     for place, each in leaves(given):
         if each.is_floating_point():
-            factors = torch.linspace(*NEARBY, max(each.numel(), 1), device=each.device)[: each.numel()]
+            factors = torch.linspace(*_FACTORS, max(each.numel(), 1), device=each.device)[: each.numel()]
             changed[place] = each.detach() * factors.view(each.shape).to(each.dtype)
     return rebuilt(given, changed)
