@@ -60,7 +60,7 @@ def test_ids_without_the_axis_of_a_batch_are_named(name):
         ShapeError, match=r"fails on ids of shape \(2,\): .*; if it expects a batch, pass .* ids\[None\]"
     ):
         CALLS[name](torch.tensor([1, 2]))
-    with pytest.raises(RuntimeError, match="scalar types") as caught:  # control: ids that are floating-point numbers
+    with pytest.raises(UsageError, match=r"ids of torch.float32; .*: pass ids.long") as caught:  # control: their type
         CALLS[name](torch.tensor([1.0, 2.0]))
     assert "ids[None]" not in str(caught.value)
 
