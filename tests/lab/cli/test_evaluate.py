@@ -84,9 +84,10 @@ def test_what_cannot_be_judged_is_one_line(unrolled: Command, trained: Path, tmp
     unrolled("evaluate", trained, "--data", tmp_path / "x.conll").assert_refused(2, "no format of the suffix '.conll'")
     unrolled("evaluate", trained, "--page-errors", 3).assert_refused(2, "--page-errors is for --html")
     unrolled("evaluate", trained, "--format", "csv").assert_refused(2, "--format", "are for --data FILE")
-    for words in (("new.csv",), ("new.csv", "--errors", 3)):
+    for words in (("new.csv",), ("new.csv", "--errors", 3), ("--errors", 3, "new.csv")):
         named = "'new.csv' follows no option; a dataset or a file is named by --data: --data new.csv"
         unrolled("evaluate", trained, *words).assert_refused(2, named)
+    unrolled("evaluate", trained, "--force", "yes").assert_refused(2, "--force takes no value, found 'yes'; ")
 
 
 @pytest.mark.parametrize("words", [("evaluate", "run", "new.csv"), ("train", "classify", "new.csv")])

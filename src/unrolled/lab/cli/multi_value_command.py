@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 import typer.core
@@ -25,12 +25,15 @@ class MultiValueCommand(typer.core.TyperCommand):
         leading = list(takewhile(lambda word: not word.startswith("-"), args))
         if len(leading) < arguments:
             return super().parse_args(ctx, args)
-        asks_for_help = any(word in ctx.help_option_names for word in args)
-        if len(leading) > arguments and not asks_for_help:
-            word = leading[arguments]
-            raise UsageError(f"{word!r} follows no option; a dataset or a file is named by --data: --data {word}")
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        return super().parse_args(ctx, list(_spread(args, repeated)))
+        ctx.allow_extra_args = True
+        if too_many := super().parse_args(ctx, list(_spread(args, repeated))):
+            word = too_many[0]
+            flags = {name for each in self.params if getattr(each, "is_flag", False) for name in each.opts}
+            flag = next((each for each, behind in pairwise(args) if behind == word and each in flags), None)
+            said = f"{word!r} follows no option" if flag is None else f"{flag} takes no value, found {word!r}"
+            raise UsageError(f"{said}; a dataset or a file is named by --data: --data {word}")
+        return too_many
 
 
 def _spread(words: Iterable[str], repeated: set[str]) -> Iterator[str]:
