@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -146,3 +148,20 @@ def test_the_only_number_of_an_output_is_no_predicted_class(examples):
     assert {named.target, *(one.target for one in named)} == {"load"}
     several = unrolled.account(Forecast(), series)  # the control
     assert (several.target == "the predicted class") is (examples > 1)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("call", [unrolled.account, unrolled.explain_batch])
+def test_a_class_of_every_step_is_told_how_to_pick_the_last_one(call, batch_first):
+    class EveryStep(Forecast):
+        def forward(self, series):
+            return self.head(self.rnn(series)[0])
+
+    model = EveryStep()
+    model.rnn.batch_first = batch_first
+    series = torch.randn(3, 7, 4) if batch_first else torch.randn(7, 3, 4)
+    pick = (lambda out: out[:, -1, 0]) if batch_first else (lambda out: out[-1, :, 0])
+    last = "out[:, -1, 0]" if batch_first else "out[-1, :, 0]"
+    with pytest.raises((ShapeError, UsageError), match=re.escape(last)):
+        call(model, series, target=0)
+    assert len(call(model, series, target=pick)) == 3

@@ -104,6 +104,8 @@ def _by_class(plain: Any, target: int | str, classes: Sequence[str] | None, argu
             f"the model returned {kind_of(plain)}; expected a tensor, or a callable target that picks from it"
             f"{example_target(plain)}"
         )
+    if plain.dim() > 2:
+        raise no_classes(plain)
     batch = plain.shape[0] if plain.dim() > 1 else 1
     count = class_outputs(plain, target, batch).shape[1]
     names = class_names(classes, count)
@@ -141,4 +143,8 @@ def no_classes(plain: Any) -> UsageError:
     """Return the error about an output of which no number is a class of an example."""
     found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"{kind_of(plain)}"
     one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
-    return UsageError(f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}")
+    of_steps = isinstance(plain, Tensor) and plain.dim() == 3
+    time_first = "; out[-1, :, 0] if the first axis is time" if of_steps else ""
+    return UsageError(
+        f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}{time_first}"
+    )

@@ -65,9 +65,10 @@ def class_outputs(output: object, target: object, batch: int) -> Tensor:
     elif output.dim() == 1 and batch == 1:
         output = output[None]
     if output.dim() != 2 or output.shape[0] != batch:
+        last = "-1, :" if output.dim() == 3 and len(output) != batch == output.shape[1] else ":, -1"  # time first
         raise ShapeError(
             f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target such as "
-            f"lambda out: out[:, -1, {target if isinstance(target, int) else 0}]"
+            f"lambda out: out[{last}, {target if isinstance(target, int) else 0}]"
         )
     if not output.shape[1]:
         raise ShapeError(f"the output has shape {tuple(output.shape)}; expected a class or more")
