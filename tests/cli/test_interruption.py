@@ -181,6 +181,7 @@ def replaced(*_, **__):
     a = A()
     kept = weakref.ref(a, lambda _: (os.kill(os.getpid(), signal.SIGTERM), [0 for _ in range(10)]))
     del a
+assert callable(patched.{function})
 patched.{function} = replaced
 m.main()
 """
@@ -191,7 +192,7 @@ m.main()
     ("module", "function", "said"),
     [
         ("printed_metrics", "print_run", "the training had ended when it was interrupted: unrolled evaluate run"),
-        ("train", "_combine", "interrupted; start it again with: unrolled train classify --data {data} {training}"),
+        ("train", "combine", "interrupted; start it again with: unrolled train classify --data {data} {training}"),
     ],
 )
 def test_a_signal_that_cannot_be_raised_names_the_way_on(tmp_path, reviews, module, function, said):
