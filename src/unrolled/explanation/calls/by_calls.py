@@ -23,8 +23,6 @@ from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.joint import OTHERS, joint_explanation
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
-from unrolled.explanation.numbers.no_numbers import NoNumbersError
-from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.request import Request
@@ -52,9 +50,9 @@ def explain_calls(
     run = runner(model, asked.args, asked.kwargs)
     plain = PlainRun.of(model, run, asked.arguments, generators, seeded)
     refuse_no_examples(plain.output)
-    chosen, call = asked.expansion, asked.call
+    call = asked.call
     with changed_arguments_named(networks.steps):
-        found = _mean([open_calls(plain, asked, networks, member) for member in chosen.members()])
+        found = OpenedCalls.mean([open_calls(plain, asked, networks, member) for member in asked.expansion.members()])
     titles = line_titles([line.line for line in found.lines])
     unit = replace(asked.wanted, every=False).choose(plain.output, len(found.logit)).unit
     unit = "probability" if found.is_sigmoid and unit in {"logit", "output"} else unit
@@ -82,45 +80,6 @@ def explain_calls(
         joint = len(closed) > 1
         results.append(joint_explanation(closed, _shared_notes(sequences), one_text) if joint else closed[0])
     return results
-
-
-def _mean(members: Sequence[OpenedCalls]) -> OpenedCalls:
-    """Average the n-grams of an expansion's members."""
-    first, count = members[0], len(members)
-    if count == 1:
-        return first
-    lines = tuple(
-        replace(
-            together[0],
-            **{
-                name: torch.stack([getattr(each, name) for each in together]).mean(dim=0)
-                for name in ("scores", "contributions", "tokens", "initial")
-            },
-            residual=torch.stack([each.residual for each in together]).amax(dim=0),
-        )
-        for together in zip(*(member.lines for member in members), strict=True)
-    )
-    names = dict.fromkeys(name for member in members for name in member.biases)
-    zero = torch.zeros_like(first.logit)
-    biases = {name: sum((m.biases.get(name, zero) for m in members), zero) / count for name in names}
-    failures = tuple(f for m in members for f in m.failures)
-    without = next((m for m in members if not m.numbers), None)  # no number adds anything there, as at a state of zero
-    try:
-        numbers, why = _mean_numbers(members) if without is None else (), (without or first).no_numbers
-    except NoNumbersError as error:
-        numbers, why = (), error
-    return replace(first, lines=lines, biases=biases, failures=failures, numbers=numbers, no_numbers=why)
-
-
-def _mean_numbers(members: Sequence[OpenedCalls]) -> tuple[tuple[Numbers | None, ...], ...]:
-    """Average what numbers contribute, by line and example."""
-    return tuple(
-        tuple(
-            Numbers.mean([each for each in of_example if each is not None]) if all(of_example) else None
-            for of_example in zip(*of_line, strict=True)
-        )
-        for of_line in zip(*(member.numbers for member in members), strict=True)
-    )
 
 
 def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Part]:
@@ -162,7 +121,7 @@ def _sequences(
 ) -> list[Explanation]:
     """Explain one example by each of its sequences."""
     chosen, failures = asked.expansion, failure_notes(found.failures)
-    features = FeaturesFound.of(lambda: _numbers(found), asked)
+    features = FeaturesFound.of(found.known_numbers, asked)
     sequences = []
     for part, (tokens, of_tokens), (ledger, biases) in zip(
         parts, words, _ledgers(found, b, parts, str(chosen)), strict=True
@@ -226,12 +185,6 @@ def _ledgers(
 
 def _starts_infinite(line: OpenedLine, row: int) -> bool:
     return any(bool(torch.isinf(strand.start[..., row, :]).any()) for strand in line.line.strands)
-
-
-def _numbers(found: OpenedCalls) -> Sequence[Sequence[Numbers | None]]:
-    if not found.numbers:
-        raise found.no_numbers
-    return found.numbers
 
 
 def _shared_notes(sequences: Sequence[Explanation]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -80,6 +80,63 @@ class OpenedCalls:
     """Whether the model draws no random numbers."""
     held: frozenset[int] = frozenset()
     """Numbers of the held results that the target reads by themselves."""
+
+    @staticmethod
+    def mean(members: Sequence[OpenedCalls]) -> OpenedCalls:
+        """Average what the members of an expansion give."""
+        first, count = members[0], len(members)
+        if count == 1:
+            return first
+        names = dict.fromkeys(name for member in members for name in member.biases)
+        zero = torch.zeros_like(first.logit)
+        biases = {name: sum((m.biases.get(name, zero) for m in members), zero) / count for name in names}
+        # of a member without numbers none adds anything, as at a state of zero
+        without = next((member for member in members if not member.numbers), None)
+        try:
+            numbers, why = _mean_numbers(members) if without is None else (), (without or first).no_numbers
+        except NoNumbersError as error:
+            numbers, why = (), error
+        return replace(
+            first,
+            lines=tuple(map(_mean_line, zip(*(member.lines for member in members), strict=True))),
+            biases=biases,
+            failures=tuple(failure for member in members for failure in member.failures),
+            numbers=numbers,
+            no_numbers=why,
+        )
+
+    def known_numbers(self) -> tuple[tuple[Numbers | None, ...], ...]:
+        """Return what each number contributes, by line and example.
+
+        Raises:
+            NoNumbersError: If that is not known.
+        """
+        if not self.numbers:
+            raise self.no_numbers
+        return self.numbers
+
+
+def _mean_line(members: Sequence[OpenedLine]) -> OpenedLine:
+    """Average one line over the members of an expansion; of the residuals the largest stays."""
+    return replace(
+        members[0],
+        scores=torch.stack([each.scores for each in members]).mean(dim=0),
+        contributions=torch.stack([each.contributions for each in members]).mean(dim=0),
+        tokens=torch.stack([each.tokens for each in members]).mean(dim=0),
+        initial=torch.stack([each.initial for each in members]).mean(dim=0),
+        residual=torch.stack([each.residual for each in members]).amax(dim=0),
+    )
+
+
+def _mean_numbers(members: Sequence[OpenedCalls]) -> tuple[tuple[Numbers | None, ...], ...]:
+    """Average what numbers contribute, by line and example."""
+    return tuple(
+        tuple(
+            Numbers.mean([each for each in of_example if each is not None]) if all(of_example) else None
+            for of_example in zip(*of_line, strict=True)
+        )
+        for of_line in zip(*(member.numbers for member in members), strict=True)
+    )
 
 
 def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCalls:
