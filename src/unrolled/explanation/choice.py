@@ -52,6 +52,10 @@ class Choice:
         """Return the choice where every output is the result of a sigmoid."""
         return replace(self, outputs=tuple(replace(each, kind="sigmoids") for each in self.outputs))
 
+    def unit_of(self, is_sigmoid: bool) -> str:
+        """Return what the explained number is called, given whether it is known to be the result of a sigmoid."""
+        return "probability" if is_sigmoid and self.unit in {"logit", "output"} else self.unit
+
     def alone(self) -> Choice:
         """Return the choice of the explained outputs without the others."""
         labels = tuple(each.contrast_name(each.target, each.against) for each in self.outputs)
@@ -122,6 +126,10 @@ class Wanted:
             return whole
         only = whole.alone()
         return only if count > 1 else replace(only, outputs=())
+
+    def choose_one(self, output: object, batch: int) -> Choice:
+        """Choose the readout of the explained output, without those of the others; otherwise as :meth:`choose`."""
+        return replace(self, every=False).choose(output, batch)
 
 
 def _names_by_kind(kind: OutputKind, count: int) -> tuple[str, ...]:

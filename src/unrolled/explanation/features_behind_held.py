@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from torch import nn
@@ -71,7 +70,7 @@ def features_behind_held(
     if not asked.expansion.exact:  # it may leave out what is not held
         members = (*members, Secant())
     try:
-        target = replace(asked.wanted, every=False).choose(run(), examples).targets[0]
+        target = asked.wanted.choose_one(run(), examples).targets[0]
         select = partial(select_target, target=target, batch=examples)
         steps = partial(steps_as_operations, model, networks.steps)
         held = HeldReads(model, asked.args, asked.kwargs, select, members, seed, steps=steps)

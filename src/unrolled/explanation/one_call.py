@@ -136,7 +136,7 @@ class _OpenedCall:
         one = replace(
             self.features.put(self._nameless(k, b, words), k, b),
             target=choice.names[k if choice.every else b],
-            unit="probability" if read.is_sigmoid and choice.unit in {"logit", "output"} else choice.unit,
+            unit=choice.unit_of(read.is_sigmoid),
             deterministic=self.deterministic,
         )
         limit = limit_note(one) if asked.max_order is None and not self.opened.coupled else ()

@@ -54,8 +54,7 @@ def explain_calls(
     with changed_arguments_named(networks.steps):
         found = OpenedCalls.mean([open_calls(plain, asked, networks, member) for member in asked.expansion.members()])
     titles = line_titles([line.line for line in found.lines])
-    unit = replace(asked.wanted, every=False).choose(plain.output, len(found.logit)).unit
-    unit = "probability" if found.is_sigmoid and unit in {"logit", "output"} else unit
+    unit = asked.wanted.choose_one(plain.output, len(found.logit)).unit_of(found.is_sigmoid)
     if call is not None and not 0 <= call < len(titles):
         raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
     asked.refuse_several(len(found.logit))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -127,7 +127,7 @@ class RecordedRuns:
                         "instead, name that: rnn=unrolled.as_cell('its path'); unrolled.account opens any model"
                     )
                 batch = self._count_examples(mode.strands)
-                choice = replace(self.wanted, every=False).choose(self.plain.output, batch)
+                choice = self.wanted.choose_one(self.plain.output, batch)
                 select = choice.targets[0]
                 with mode:
                     output = select_target(whole, select, batch)
