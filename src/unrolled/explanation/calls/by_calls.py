@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import nn
@@ -26,7 +27,7 @@ from unrolled.explanation.notes import explanation_notes, failure_notes, limit_n
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.request import Request
-from unrolled.explanation.tokens.sequence_names import Words, given_words, line_titles, words_of
+from unrolled.explanation.tokens.sequence_names import NamedTokens, Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
 from unrolled.explanation.tokens.traces import Traces, read_one_text, read_the_same
 from unrolled.model_runs.random_generators import RandomGenerators
@@ -50,35 +51,26 @@ def explain_calls(
     run = runner(model, asked.args, asked.kwargs)
     plain = PlainRun.of(model, run, asked.arguments, generators, seeded)
     refuse_no_examples(plain.output)
-    call = asked.call
     with changed_arguments_named(networks.steps):
         found = OpenedCalls.mean([open_calls(plain, asked, networks, member) for member in asked.expansion.members()])
-    titles = line_titles([line.line for line in found.lines])
-    unit = asked.wanted.choose_one(plain.output, len(found.logit)).unit_of(found.is_sigmoid)
-    if call is not None and not 0 <= call < len(titles):
-        raise UsageError(f"call is {call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
-    asked.refuse_several(len(found.logit))
-    examples = [_parts(found, titles, b) for b in range(len(found.logit))]
+    count, titles = len(found.logit), line_titles([line.line for line in found.lines])
+    if asked.call is not None and not 0 <= asked.call < len(titles):
+        raise UsageError(f"call is {asked.call}; expected 0 to {len(titles) - 1}: {', '.join(titles)}")
+    asked.refuse_several(count)
+    examples = [_parts(found, titles, b) for b in range(count)]
     lines, readers = [line.line for line in found.lines], [line.examples for line in found.lines]
     traces = trace_calls(model, lines, readers, networks, asked.args, asked.kwargs)
-    words = _words(found, examples, asked.tokens, traces)
-    results = []
-    for b, parts in enumerate(examples):
-        if not parts:
-            raise UsageError(
-                f"no gradient tells which sequences example {b} reads: its target changes with no state, as a masked "
-                f"score does not; explain it alone, or open one network: rnn={networks.opened[0]!r}"
-            )
-        sequences = _sequences(found, b, parts, words[b], asked)
-        if call is not None:
-            sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
-            if not sequences:
-                raise UsageError(f"example {b} does not read {titles[call]}; choose another call, or leave it out")
-        closed = [replace(each, exact=each.exact and each.closes, unit=unit) for each in sequences]
-        one_text = read_one_text([(traces[part.line], part.row) for part in parts])
-        joint = len(closed) > 1
-        results.append(joint_explanation(closed, _shared_notes(sequences), one_text) if joint else closed[0])
-    return results
+    calls = _ExplainedCalls(
+        found=found,
+        asked=asked,
+        titles=titles,
+        unit=asked.wanted.choose_one(plain.output, count).unit_of(found.is_sigmoid),
+        examples=examples,
+        traces=traces,
+        tokens=_named_tokens(found, examples, asked.tokens, traces),
+        network=networks.opened[0],
+    )
+    return [calls.explanation(b) for b in range(count)]
 
 
 def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Part]:
@@ -94,10 +86,10 @@ def _parts(found: OpenedCalls, titles: Sequence[str], example: int) -> list[_Par
     return parts
 
 
-def _words(
+def _named_tokens(
     found: OpenedCalls, examples: Sequence[Sequence[_Part]], tokens: Words, traces: Sequence[Traces]
-) -> list[list[tuple[tuple[str, ...], tuple[str, ...]]]]:
-    """Name the tokens of every sequence of every example, with notes on them."""
+) -> list[list[NamedTokens]]:
+    """Name the tokens of every sequence of every example."""
     lines = [opened.line for opened in found.lines]
     named = []
     one_text = [read_the_same([(traces[part.line], part.row) for part in parts]) for parts in examples]
@@ -111,31 +103,87 @@ def _words(
     return named
 
 
-def _sequences(
-    found: OpenedCalls,
-    b: int,
-    parts: Sequence[_Part],
-    words: Sequence[tuple[tuple[str, ...], tuple[str, ...]]],
-    asked: Request,
-) -> list[Explanation]:
-    """Explain one example by each of its sequences."""
-    chosen, failures = asked.expansion, failure_notes(found.failures)
-    features = FeaturesFound.of(found.known_numbers, asked)
-    sequences = []
-    for part, (tokens, of_tokens), (ledger, biases) in zip(
-        parts, words, _ledgers(found, b, parts, str(chosen)), strict=True
-    ):
-        line = found.lines[part.line]
+@dataclass(frozen=True)
+class _ExplainedCalls:
+    """What is known of all calls when their explanations are made, one for each example."""
+
+    found: OpenedCalls
+    asked: Request
+    titles: Sequence[str]
+    """Of the lines."""
+    unit: str
+    examples: Sequence[Sequence[_Part]]
+    """The sequences that each example reads."""
+    traces: Sequence[Traces]
+    """By line."""
+    tokens: Sequence[Sequence[NamedTokens]]
+    """By example and sequence."""
+    network: str
+    """The path of one of the networks, for an error."""
+
+    @cached_property
+    def features(self) -> FeaturesFound:
+        """The numbers that the model reads, by line and example."""
+        return FeaturesFound.of(self.found.known_numbers, self.asked)
+
+    def explanation(self, b: int) -> Explanation:
+        """Make the explanation of one example: of its only sequence, of the call that was asked for, or of all.
+
+        Raises:
+            UsageError: If it reads no sequence, or not the call.
+        """
+        parts, call = self.examples[b], self.asked.call
+        if not parts:
+            raise UsageError(
+                f"no gradient tells which sequences example {b} reads: its target changes with no state, as a masked "
+                f"score does not; explain it alone, or open one network: rnn={self.network!r}"
+            )
+        sequences = self._sequences(b)
+        if call is not None:
+            sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
+            if not sequences:
+                raise UsageError(f"example {b} does not read {self.titles[call]}; choose another call, or leave it out")
+        closed = [replace(each, exact=each.exact and each.closes, unit=self.unit) for each in sequences]
+        if len(closed) == 1:
+            return closed[0]
+        one_text = read_one_text([(self.traces[part.line], part.row) for part in parts])
+        return joint_explanation(closed, _shared_notes(sequences), one_text)
+
+    def _sequences(self, b: int) -> list[Explanation]:
+        """Explain one example by each of its sequences."""
+        parts, failures = self.examples[b], failure_notes(self.found.failures)
+        ledgers = _ledgers(self.found, b, parts, str(self.asked.expansion))
+        sequences = []
+        for part, tokens, (ledger, biases) in zip(parts, self.tokens[b], ledgers, strict=True):
+            plain = self._without_notes(b, part, tokens.names, ledger, biases, trusted=not failures)
+            explanation = self.features.put(plain, part.line, b)
+            coupled = self.found.lines[part.line].line.coupled
+            limit = limit_note(explanation) if self.asked.max_order is None and not coupled else ()
+            notes = (
+                *self.found.notes,
+                *tokens.notes,
+                *self.features.notes(part.line, b),
+                *limit,
+                *explanation_notes(explanation, self.asked.expansion, failures),
+            )
+            sequences.append(replace(explanation, notes=notes))
+        return sequences
+
+    def _without_notes(
+        self, b: int, part: _Part, tokens: tuple[str, ...], ledger: Ledger, biases: dict[str, float], trusted: bool
+    ) -> Explanation:
+        """Make the explanation of one sequence without its features and notes; ``trusted``: no expansion failed."""
+        found, chosen, line = self.found, self.asked.expansion, self.found.lines[part.line]
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
         limited = line.longest is not None and line.longest < len(tokens)
-        explanation = Explanation(
+        return Explanation(
             tokens=tokens,
             directions=("forward", "backward") if line.line.both else ("forward",),
             triangle=_triangle(line, part.row),
             ledger=ledger,
             target=found.targets[b],
             expansion=str(chosen),
-            exact=chosen.exact and not failures and residual <= NOTED_RESIDUAL,
+            exact=chosen.exact and trusted and residual <= NOTED_RESIDUAL,
             local=chosen.local,
             leaves_out=not chosen.exact,
             residual=residual,
@@ -143,21 +191,10 @@ def _sequences(
             biases=biases,
             deterministic=found.deterministic,
             rounding=torch.finfo(found.dtype).eps,
-            name=part.name if len(parts) > 1 else "",
+            name=part.name if len(self.examples[b]) > 1 else "",
             max_order=line.longest if limited else None,
             by_token=line.tokens[part.row][inside] if limited or line.line.coupled else None,
         )
-        explanation = features.put(explanation, part.line, b)
-        limit = limit_note(explanation) if asked.max_order is None and not line.line.coupled else ()
-        notes = (
-            *found.notes,
-            *of_tokens,
-            *features.notes(part.line, b),
-            *limit,
-            *explanation_notes(explanation, chosen, failures),
-        )
-        sequences.append(replace(explanation, notes=notes))
-    return sequences
 
 
 def _ledgers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 
@@ -25,10 +26,18 @@ from unrolled.explanation.tokens.token_names import (
 )
 from unrolled.explanation.tokens.traces import Trace, Traces, steps_of_argument
 
-__all__ = ["Words", "given_words", "line_titles", "of_one", "words_of"]
+__all__ = ["NamedTokens", "Words", "given_words", "line_titles", "of_one", "words_of"]
 
 Words = Sequence[str] | Sequence[Sequence[str]] | Mapping[str, object] | None
 """Words of one sequence, of several in order, or by the names of sequences."""
+
+
+class NamedTokens(NamedTuple):
+    """The names of the tokens of one sequence, in the order in which they are read."""
+
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What is not known of them."""
 
 
 def line_titles(lines: Sequence[Line]) -> list[str]:
@@ -88,8 +97,8 @@ def _of_example(words: object, example: int, batch: int) -> object:
     return words
 
 
-def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Name the tokens of one sequence in the order in which they are read: as given, else by their ids, else by number.
+def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> NamedTokens:
+    """Name the tokens of one sequence: as given, else by their ids, else by number.
 
     Args:
         given: The words, in the order of the model's argument; None for none.
@@ -97,9 +106,6 @@ def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> 
         count: Number of its positions.
         row: Its number in its line.
         traces: Which tokens the line read.
-
-    Returns:
-        The names, and notes.
 
     Raises:
         ShapeError: If the number of the words does not fit.
@@ -109,22 +115,22 @@ def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> 
     if given is None:
         unknown = traces.looked_up and not traces.found
         notes = (f"{UNKNOWN}; positions are numbered",) if unknown else ()
-        return numbered, (*notes, *_partly(traces.found[:1], row))
+        return NamedTokens(numbered, (*notes, *_partly(traces.found[:1], row)))
     if not isinstance(given, list | tuple):
         raise UsageError(f"the tokens of {name} are {kind_of(given)}; expected a list of words")
     words = [str(each) for each in given]
     for trace in traces.found:
         named = of_one_argument(trace, lambda each: _placed(words, row, each))
         if named is not None:
-            return named, _partly([trace], row)
+            return NamedTokens(named, _partly([trace], row))
     if len(words) != count:
         raise ShapeError(f"{len(words)} tokens for {name or 'a sequence'} of {count} positions; expected as many")
     if any(are_forward(trace.places[row]) for trace in traces.found):
-        return tuple(words), ()
+        return NamedTokens(tuple(words))
     if traces.found or traces.looked_up:
-        return numbered, (f"{UNKNOWN}; the tokens that were given are not shown",)
+        return NamedTokens(numbered, (f"{UNKNOWN}; the tokens that were given are not shown",))
     note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if traces.mixed else ()
-    return tuple(words), note
+    return NamedTokens(tuple(words), note)
 
 
 def _partly(traces: Sequence[Trace], row: int) -> tuple[str, ...]:
