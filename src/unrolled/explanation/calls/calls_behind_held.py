@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT, networks_as_operations
 from unrolled.decomposition.own_steps.own_step_rule import STEPS
 from unrolled.decomposition.own_steps.step_calls import steps_as_operations
+from unrolled.explanation.calls.recorded_runs import RecordedRun
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.strands.lines import find_lines
 from unrolled.explanation.strands.running_networks import RunningNetworks
-from unrolled.explanation.strands.strand import Strand
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.model_runs.determinism import agree
@@ -64,12 +63,7 @@ class _OtherResults(OperationMode):
 
 
 def note_calls_behind_held(
-    strands: Sequence[Strand],
-    read: Collection[int],
-    plain: PlainRun,
-    networks: FoundNetworks,
-    select: Callable[[object], Tensor],
-    expected: Tensor,
+    held: RecordedRun, read: Collection[int], plain: PlainRun, networks: FoundNetworks
 ) -> tuple[str, ...]:
     """Note which calls change the output, of those whose states it reads by no gradient of a held run.
 
@@ -77,14 +71,12 @@ def note_calls_behind_held(
     those that lose a maximum are not noted.
 
     Args:
-        strands: The calls of the held run.
+        held: The held run.
         read: Numbers of the first calls of the lines that an example reads.
         plain: The run of the model as it is.
         networks: Which of the model's networks are opened.
-        select: From what the model returns to one number for each example.
-        expected: What it selects of the plain run.
     """
-    most, lines = LOOP + max(strand.call for strand in strands), find_lines(strands)
+    most, lines = LOOP + max(strand.call for strand in held.strands), find_lines(held.strands)
     others = {line.network for line in lines if line.first.call in read}
     unread: dict[str, set[int]] = {}
     for line in lines:
@@ -94,7 +86,7 @@ def note_calls_behind_held(
     for network, calls in unread.items():  # all of them at once, since each run takes as long as the model
         multiples = NEARBY if network in others else OTHERS
         modes = (_OtherResults(networks.opened, calls, multiple, most) for multiple in multiples)
-        if any(_changes(mode, plain, networks, select, expected) for mode in modes):
+        if any(_changes(mode, held, plain, networks) for mode in modes):
             name = network or "the model"
             name = f"some sequences of {name}" if network in others else name
             notes.append(
@@ -104,13 +96,7 @@ def note_calls_behind_held(
     return tuple(notes)
 
 
-def _changes(
-    mode: _OtherResults,
-    plain: PlainRun,
-    networks: FoundNetworks,
-    select: Callable[[object], Tensor],
-    expected: Tensor,
-) -> bool:
+def _changes(mode: _OtherResults, held: RecordedRun, plain: PlainRun, networks: FoundNetworks) -> bool:
     """Tell whether the output is another one in a mode; a run that fails, as of a model that checks, tells nothing."""
     try:
         with (
@@ -121,7 +107,7 @@ def _changes(
             mode.running.noted(plain.model, networks.methods),
             mode,
         ):
-            found = select(plain.run())
+            found = held.target_of(plain.run())
     except Exception:  # of any model
         return False
-    return not agree([expected], [found])
+    return not agree([held.expected], [found])

@@ -12,8 +12,8 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
-from functools import partial
 
 from unrolled.errors import ParityError, UnrolledError
 from unrolled.expansions.base import Linearisation
@@ -26,10 +26,8 @@ from unrolled.explanation.numbers.no_numbers import not_followed, refuse_tokens_
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.request import Request
-from unrolled.explanation.strands.lines import find_lines, unfit_stacks
-from unrolled.explanation.strands.recorded_model import RecordedModel
+from unrolled.explanation.strands.lines import find_lines
 from unrolled.explanation.targets.output_kind import sigmoid_note
-from unrolled.explanation.targets.select_target import select_target
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.model_runs.eval_mode import without_autocast
 
@@ -50,45 +48,36 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
         ParityError: If the held run gives another output.
         UsageError: If the target reads none of the networks, or one sequence serves several examples.
     """
-    model, runs = plain.model, plain.runs
-    held = RecordedRuns(plain, asked.wanted, networks, member)
-
-    def plainly(mode: RecordedModel) -> object:
-        with mode:
-            return plain.run()
-
-    separate: frozenset[str] = frozenset()
+    runs, held = plain.runs, RecordedRuns(plain, asked.wanted, networks, member)
     with runs.named_draws():
-        found = held.run(plainly, separate)
-        select = partial(select_target, target=found.select, batch=len(found.expected))
-        while unfit := unfit_stacks(found.strands):
-            separate |= unfit
-            found = held.run(plainly, separate)
-
-    def read(one: RecordedRun) -> OpenedCalls:
-        return open_lines(one, lambda probe: held.run(plainly, separate, probe=probe), asked.max_order)
-
+        found = held.first()
     try:
-        drawn = runs.second(found.expected, select) if runs.draws else ()
+        drawn = runs.second(found.expected, found.target_of) if runs.draws else ()
         opened, follows, of_target = follow_if_held_only(
-            lambda numbers: held.run(plainly, separate, numbers) if numbers else found, read
+            lambda numbers: held.run(numbers) if numbers else found,
+            lambda one: open_lines(one, lambda probe: held.run(probe=probe), asked.max_order),
         )
     except ParityError:
         with runs.named_draws():
-            runs.second(found.expected, select)  # two runs that differ are refused by name
+            runs.second(found.expected, found.target_of)  # two runs that differ are refused by name
             raise
     read_calls = {line.line.first.call for line in opened.lines}
-    behind = note_calls_behind_held(found.strands, read_calls, plain, networks, select, found.expected)
+    behind = note_calls_behind_held(found, read_calls, plain, networks)
     opened = replace(
         opened,
         is_sigmoid=found.is_sigmoid,
         notes=(*drawn, *sigmoid_note(found.is_sigmoid), *of_target, *opened.notes, *behind),
         deterministic=not (drawn or (runs.seeded and runs.draws)),
     )
+    return _with_numbers(opened, held, asked, follows)
+
+
+def _with_numbers(opened: OpenedCalls, held: RecordedRuns, asked: Request, follows: Container[int]) -> OpenedCalls:
+    """Add what each number of the arguments contributes, by one more held run; or why that is not known."""
     try:
         refuse_tokens_only((asked.args, asked.kwargs))
-        again = held.run(lambda mode: call_with_sources(mode, model, asked.args, asked.kwargs), separate, follows)
-        return replace(opened, numbers=_numbers(again, opened))
+        run = held.run(follows, call=lambda mode: call_with_sources(mode, held.plain.model, asked.args, asked.kwargs))
+        return replace(opened, numbers=_numbers(run, opened))
     except (UnrolledError, RuntimeError) as error:
         return replace(opened, no_numbers=not_followed(error))
 

@@ -20,7 +20,7 @@ from unrolled.explanation.networks.own_forwards import NoKernelError, has_own_fo
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.strands.covectors import weights_of_targets
 from unrolled.explanation.strands.known_layers import KnownLayers
-from unrolled.explanation.strands.lines import find_lines
+from unrolled.explanation.strands.lines import find_lines, unfit_stacks
 from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
@@ -58,6 +58,10 @@ class RecordedRun:
         """The recorded calls."""
         return self.mode.strands
 
+    def target_of(self, output: object) -> Tensor:
+        """Select the target of each example from what another run of the model returned."""
+        return select_target(output, self.select, len(self.expected))
+
     def examples(self) -> list[Tensor]:
         """Find the example that reads each sequence of each line, -1 for none."""
         strands = self.strands
@@ -88,24 +92,33 @@ class RecordedRuns:
     networks: FoundNetworks
     member: Linearisation
     """How states are expanded."""
+    separate: set[str] = field(default_factory=set)
+    """Paths of networks that the runs so far have shown to be no level of a stack."""
     known: KnownLayers = field(default_factory=KnownLayers)
     """The layers that the runs have expanded so far."""
     unread: set[CodePlace] = field(default_factory=set)
     """Where the model takes numbers that the runs so far have shown to be read by no output."""
 
+    def first(self) -> RecordedRun:
+        """Run the model held, once more where networks have to be kept apart that are no levels of one stack."""
+        found = self.run()
+        while unfit := unfit_stacks(found.strands):
+            self.separate.update(unfit)
+            found = self.run()
+        return found
+
     def run(
         self,
-        call: Callable[[RecordedModel], object],
-        separate: frozenset[str],
         follows: Container[int] = (),
+        *,
+        call: Callable[[RecordedModel], object] | None = None,
         probe: Callable[[Tensor], Tensor] | None = None,
     ) -> RecordedRun:
         """Run the model held once.
 
         Args:
-            call: Calls the model under a mode.
-            separate: Paths of networks that are no level of a stack.
             follows: Numbers of the held results that are followed.
+            call: Calls the model under a mode; None for the arguments as they are.
             probe: Replaces the states that the model reads, to see what it does with others.
         """
         self.plain.recorded.begin()
@@ -113,13 +126,13 @@ class RecordedRuns:
         of_model = (self.plain.recorded, self.known) if probe is None else (None, None)
         rows = Rows(model)
         self.plain.run.mark_numbers(rows)
-        mode = RecordedModel(rows, networks.opened, self.member, separate, probe, *of_model)
+        mode = RecordedModel(rows, networks.opened, self.member, frozenset(self.separate), probe, *of_model)
         mode.follows, mode.taken = follows, TakenPlaces()
         of_users = self._with_own_forwards()  # asked before stand-ins, which look like forwards of a user's
         with torch.enable_grad(), without_autocast(), networks_as_operations(model):
             with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
                 with failures_refused():
-                    whole = call(mode)
+                    whole = self._run_plainly(mode) if call is None else call(mode)
                 self._refuse_without_kernel(mode, of_users)
                 if not mode.strands:
                     raise UsageError(
@@ -138,6 +151,10 @@ class RecordedRuns:
                 mode.taken, lambda: [select_target(self.plain.run(), select, batch)], [expected], self.unread
             )
         return RecordedRun(output, expected, select, list(choice.names), mode, probability)
+
+    def _run_plainly(self, mode: RecordedModel) -> object:
+        with mode:
+            return self.plain.run()
 
     def _with_own_forwards(self) -> list[str]:
         """List the networks by their class whose forward is another than torch's."""
