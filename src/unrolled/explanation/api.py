@@ -138,11 +138,13 @@ def explain(
         features=features,
         expansion=expansion,
         readout=readout,
+        rnn=rnn,
         call=call,
+        seed=seed,
         max_order=max_order,
         several=False,
     )
-    found = explain_model(model, asked, rnn, seed)
+    found = explain_model(model, asked)
     refuse_notes(found[0].notes, strict)
     return found[0]
 
@@ -227,10 +229,12 @@ def explain_batch(
         features=features,
         expansion=expansion,
         readout=readout,
+        rnn=rnn,
         call=call,
+        seed=seed,
         max_order=max_order,
         several=True,
     )
-    found = explain_model(model, asked, rnn, seed)
+    found = explain_model(model, asked)
     refuse_notes((note for each in found for note in each.notes), strict)
     return found

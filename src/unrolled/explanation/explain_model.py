@@ -16,7 +16,7 @@ from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.features_behind_held import features_behind_held, lacks_numbers
 from unrolled.explanation.first_states import first_states_read
 from unrolled.explanation.infinite_weights import infinite_weights_named
-from unrolled.explanation.networks.find_network import FoundNetworks, Named, find_networks, notes_of_steps_around
+from unrolled.explanation.networks.find_network import FoundNetworks, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import constants_note, initial_notes, ray_notes
@@ -38,36 +38,27 @@ __all__ = ["explain_model"]
 
 
 @torch.inference_mode(mode=False)  # it needs gradients, also if its caller has switched them off
-def explain_model(model: nn.Module, asked: Request, rnn: Named, seed: int | None) -> Explanations:
-    """Explain every example of a model's output: by the one call of its network, else by all calls of its networks.
-
-    Args:
-        model: The model.
-        asked: What the user asks for.
-        rnn: Which networks are opened.
-        seed: Every run starts all generators of random numbers from it; None to let them go on.
-    """
+def explain_model(model: nn.Module, asked: Request) -> Explanations:
+    """Explain every example of a model's output: by the one call of its network, else by all calls of its networks."""
     with infinite_weights_named(model), without_autocast():
         try:
-            return _explain_by_class(model, asked, rnn, seed)
+            return _explain_by_class(model, asked)
         except NoKernelError as error:
-            return _explain_by_class(model, asked, rnn, seed, error.paths)
+            return _explain_by_class(model, asked, error.paths)
 
 
-def _explain_by_class(
-    model: nn.Module, asked: Request, rnn: Named, seed: int | None, without_kernel: frozenset[str] = frozenset()
-) -> Explanations:
+def _explain_by_class(model: nn.Module, asked: Request, without_kernel: frozenset[str] = frozenset()) -> Explanations:
     """Take modules for what their classes say, except ``without_kernel``, which compute their steps themselves."""
     with python_modules(model, asked.args, asked.kwargs, without_kernel) as python:
-        run = _observed_run(python.model, asked.args, asked.kwargs, seed)
-        networks = find_networks(python.model, python.named(rnn), run, without_kernel)
-        found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked, seed))
+        run = _observed_run(python.model, asked)
+        networks = find_networks(python.model, python.named(asked.rnn), run, without_kernel)
+        found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked))
         named = all_modules(python.model)
         cut = [named[path] for path in networks.paths]
-        past = PastNetworks(python.model, cut, asked.args, asked.kwargs, asked.wanted.target, seed)
+        past = PastNetworks(python.model, cut, asked.args, asked.kwargs, asked.wanted.target, asked.seed)
         numbers_read, read_at_zero = cache(past.numbers_read), cache(past.read_at_zero)
-        begin = cache(partial(first_states_read, python.model, networks, asked.args, asked.kwargs, seed))
-        behind = cache(partial(features_behind_held, python.model, networks, asked, seed, run, len(found)))
+        begin = cache(partial(first_states_read, python.model, networks, asked))
+        behind = cache(partial(features_behind_held, python.model, networks, asked, run, len(found)))
         around = notes_of_steps_around(networks)
 
         def noted(each: Explanation) -> Explanation:
@@ -88,32 +79,28 @@ def _classes(found: Explanation) -> tuple[int, ...]:
     return tuple(each for each in both if each is not None)
 
 
-def _explain_python(
-    model: nn.Module, networks: FoundNetworks, asked: Request, seed: int | None
-) -> Sequence[Explanation]:
+def _explain_python(model: nn.Module, networks: FoundNetworks, asked: Request) -> Sequence[Explanation]:
     """Explain a model of Python modules."""
     keep_freed_memory()
     one_thread = one_thread_if_small(model, (asked.args, asked.kwargs), passes=6.0)
-    with preserved(model, seed) as generators, one_thread:
+    with preserved(model, asked.seed) as generators, one_thread:
         modules = all_modules(model)
         opened = [modules[path] for path in networks.opened]
         try:
             if len(opened) != 1 or not isinstance(opened[0], Network) or asked.call is not None:
                 raise NotOneCallError("a ray opens one network of several steps, called once")
-            return explain_one_call(model, opened[0], asked, generators, seeded=seed is not None)
+            return explain_one_call(model, opened[0], asked, generators)
         except NotOneCallError as error:
             if asked.readout == "ray":
                 raise NotOneCallError(f"{error}; choose readout='held'") from None
-            return explain_calls(model, networks, asked, generators, seeded=seed is not None)
+            return explain_calls(model, networks, asked, generators)
 
 
-def _observed_run(
-    model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], seed: int | None
-) -> Callable[[], object]:
+def _observed_run(model: nn.Module, asked: Request) -> Callable[[], object]:
     """Return what runs a model once and leaves it as it was."""
 
     def run() -> object:
-        with preserved(model, seed), torch.no_grad(), named_failures((*args, *kwargs.values())):
-            return model(*copy_tensors(args), **copy_tensors(kwargs))
+        with preserved(model, asked.seed), torch.no_grad(), named_failures(asked.arguments):
+            return model(*copy_tensors(asked.args), **copy_tensors(asked.kwargs))
 
     return run

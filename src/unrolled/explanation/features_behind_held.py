@@ -50,7 +50,6 @@ def features_behind_held(
     model: nn.Module,
     networks: FoundNetworks,
     asked: Request,
-    seed: int | None,
     run: Callable[[], object],
     examples: int,
 ) -> BehindHeld:
@@ -62,7 +61,6 @@ def features_behind_held(
         model: The model.
         networks: Its networks.
         asked: What the user asks for, with the arguments.
-        seed: Every run starts all generators of random numbers from it.
         run: Runs the model as it is.
         examples: The number of examples.
     """
@@ -73,9 +71,9 @@ def features_behind_held(
         target = asked.wanted.choose_one(run(), examples).targets[0]
         select = partial(select_target, target=target, batch=examples)
         steps = partial(steps_as_operations, model, networks.steps)
-        held = HeldReads(model, asked.args, asked.kwargs, select, members, seed, steps=steps)
+        held = HeldReads(model, asked.args, asked.kwargs, select, members, asked.seed, steps=steps)
         found = held.not_read()
     except Exception:  # a model may fail in any way where its operations are held
         return BehindHeld()
-    with preserved(model, seed), without_autocast():
+    with preserved(model, asked.seed), without_autocast():
         return behind_held(model, asked.args, asked.kwargs, select, found.arguments, found.numbers, held.still_unread)

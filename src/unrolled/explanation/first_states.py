@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.past_networks import Attached, with_gradients
+from unrolled.explanation.request import Request
 from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.operations.operands import holds_numbers
@@ -21,22 +22,16 @@ from unrolled.model_runs.preserve_model import preserved
 __all__ = ["first_states_read"]
 
 
-def first_states_read(
-    model: nn.Module,
-    networks: FoundNetworks,
-    args: tuple[object, ...],
-    kwargs: Mapping[str, object],
-    seed: int | None,
-) -> tuple[bool, list[str]]:
+def first_states_read(model: nn.Module, networks: FoundNetworks, asked: Request) -> tuple[bool, list[str]]:
     """Tell whether first states are computed of numbers of the arguments, and name the tables whose vectors they read.
 
     Three things do not count: a state that is an argument itself, what other opened networks return, and vectors that a
     model looks up by numbers of its own.
     """
-    given, places = with_gradients(args, kwargs)
+    given, places = with_gradients(asked.args, asked.kwargs)
     states, tracer = _FirstStates(networks), TracedVectors()
     try:
-        with preserved(model, seed), torch.enable_grad(), Attached(), states.kept(model):
+        with preserved(model, asked.seed), torch.enable_grad(), Attached(), states.kept(model):
             tracer.begin_run(model)
             opened, named = tracer.open_call(*given)
             with tracer:

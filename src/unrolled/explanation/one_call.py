@@ -44,7 +44,7 @@ __all__ = ["explain_one_call"]
 
 
 def explain_one_call(
-    model: nn.Module, network: Network, asked: Request, generators: RandomGenerators, seeded: bool
+    model: nn.Module, network: Network, asked: Request, generators: RandomGenerators
 ) -> list[Explanation]:
     """Explain every example of an output.
 
@@ -52,7 +52,7 @@ def explain_one_call(
         NotOneCallError: If the network is not called once, or not with one sequence for each example.
     """
     run = runner(model, asked.args, asked.kwargs)
-    runs = TwoRuns(model, [network], run, generators, seeded=seeded)
+    runs = TwoRuns(model, [network], run, generators, seeded=asked.seeded)
     try:
         with runs.first(), named_failures(asked.arguments):
             recorded = record_forward(model, network, run)
@@ -61,7 +61,7 @@ def explain_one_call(
             raise NotOneCallError(str(error)) from error
         raise
     choice, reads, drawn = _readouts(recorded, asked, runs)
-    deterministic = not (drawn or (seeded and runs.draws))
+    deterministic = runs.drew_nothing(drawn)  # before a run that ends at the network, and draws no more
     with torch.no_grad():
         scored, failures = _score(recorded.opened, asked.expansion, reads, asked.max_order)
     words, of_words = _words(recorded, asked, reads[0].order)

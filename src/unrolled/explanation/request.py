@@ -13,6 +13,7 @@ from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import Wanted
 from unrolled.explanation.model_arguments import model_arguments, named_arguments
+from unrolled.explanation.networks.find_network import Named
 from unrolled.explanation.tokens.sequence_names import Words
 from unrolled.explanation.tokens.token_names import checked_words
 from unrolled.whole_number import whole_number
@@ -33,7 +34,9 @@ class Request:
     expansion: Expansion
     max_order: int | None
     readout: str
+    rnn: Named
     call: int | None
+    seed: int | None
     several: bool
     """Whether the output may have several examples."""
 
@@ -50,7 +53,9 @@ class Request:
         features: Sequence[str] | None,
         expansion: str | Expansion,
         readout: str,
+        rnn: Named,
         call: int | None,
+        seed: int | None,
         max_order: int | None,
         several: bool,
     ) -> Request:
@@ -64,7 +69,12 @@ class Request:
             raise UsageError(f"call is {call!r}; expected a whole number from 0, the place of a call, or None for all")
         if readout not in ("held", "ray"):
             raise UnknownNameError("readout", readout, ("held", "ray"))
-        return cls(args, given, wanted, words, features, chosen, longest, readout, call, several)
+        return cls(args, given, wanted, words, features, chosen, longest, readout, rnn, call, seed, several)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether every run of the model starts all generators of random numbers from a seed."""
+        return self.seed is not None
 
     @property
     def arguments(self) -> tuple[object, ...]:

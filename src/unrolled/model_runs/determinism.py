@@ -116,6 +116,10 @@ class TwoRuns:
         """Whether a run so far drew random numbers."""
         return bool(self.generators.moved())
 
+    def drew_nothing(self, notes: tuple[str, ...]) -> bool:
+        """Tell whether the model gave its output without drawing; ``notes`` are those of :meth:`second`, if it ran."""
+        return not (notes or (self.seeded and self.draws))
+
     def _error(self, select: Callable[[Any], Tensor]) -> RandomOperationError:
         """Return the error for runs that differ."""
         if self.seeded:

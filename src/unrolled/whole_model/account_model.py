@@ -89,7 +89,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         by_quadrature=means.by_quadrature,
         axes=means.axes,
         words=words_of_texts(asked.tokens, args, kwargs, means, len(expected)),
-        deterministic=not (drawn or (seeded and runs.draws)),
+        deterministic=runs.drew_nothing(drawn),
     )
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model, result)

@@ -45,11 +45,11 @@ class _Part:
 
 
 def explain_calls(
-    model: nn.Module, networks: FoundNetworks, asked: Request, generators: RandomGenerators, seeded: bool
+    model: nn.Module, networks: FoundNetworks, asked: Request, generators: RandomGenerators
 ) -> list[Explanation]:
     """Explain every example of an output by all calls of some networks."""
     run = runner(model, asked.args, asked.kwargs)
-    plain = PlainRun.of(model, run, asked.arguments, generators, seeded)
+    plain = PlainRun.of(model, run, asked.arguments, generators, asked.seeded)
     refuse_no_examples(plain.output)
     with changed_arguments_named(networks.steps):
         found = OpenedCalls.mean([open_calls(plain, asked, networks, member) for member in asked.expansion.members()])

@@ -67,7 +67,7 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
         opened,
         is_sigmoid=found.is_sigmoid,
         notes=(*drawn, *sigmoid_note(found.is_sigmoid), *of_target, *opened.notes, *behind),
-        deterministic=not (drawn or (runs.seeded and runs.draws)),
+        deterministic=runs.drew_nothing(drawn),
     )
     return _with_numbers(opened, held, asked, follows)
 
