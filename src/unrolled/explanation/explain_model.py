@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import torch
 from torch import nn
@@ -13,15 +13,12 @@ from unrolled.decomposition.opening.network_cells import Network
 from unrolled.explanation.calls.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
-from unrolled.explanation.features_behind_held import features_behind_held, lacks_numbers
-from unrolled.explanation.first_states import first_states_read
 from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.find_network import FoundNetworks, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
-from unrolled.explanation.notes import constants_note, initial_notes, ray_notes
+from unrolled.explanation.notes_by_runs import NotesByRuns
 from unrolled.explanation.one_call import explain_one_call
-from unrolled.explanation.past_networks import PastNetworks
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.request import Request
@@ -53,30 +50,13 @@ def _explain_by_class(model: nn.Module, asked: Request, without_kernel: frozense
         run = _observed_run(python.model, asked)
         networks = find_networks(python.model, python.named(asked.rnn), run, without_kernel)
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked))
-        named = all_modules(python.model)
-        cut = [named[path] for path in networks.paths]
-        past = PastNetworks(python.model, cut, asked.args, asked.kwargs, asked.wanted.target, asked.seed)
-        numbers_read, read_at_zero = cache(past.numbers_read), cache(past.read_at_zero)
-        begin = cache(partial(first_states_read, python.model, networks, asked))
-        behind = cache(partial(features_behind_held, python.model, networks, asked, run, len(found)))
-        around = notes_of_steps_around(networks)
-
-        def noted(each: Explanation) -> Explanation:
-            before = kind_note(each.target, python.model)
-            of = _classes(each)
-            bias = (*constants_note(each, partial(numbers_read, of)), *ray_notes(each, partial(read_at_zero, of)))
-            held = behind().notes() if lacks_numbers(each, asked, len(found)) else ()
-            after = (*bias, *initial_notes(each, begin), *held)
-            return replace(each, notes=(*python.notes, *around, *before, *each.notes, *after))
-
-        return Explanations(tuple(map(noted, found)))
-
-
-def _classes(found: Explanation) -> tuple[int, ...]:
-    """Return the classes that are explained; none where a function chose the output."""
-    outputs = found.outputs
-    both = () if outputs is None else (outputs.target, outputs.against)
-    return tuple(each for each in both if each is not None)
+        further = NotesByRuns(python.model, networks, asked, run, len(found))
+        before = (*python.notes, *notes_of_steps_around(networks))
+        noted = (
+            replace(each, notes=(*before, *kind_note(each.target, python.model), *each.notes, *further.of(each)))
+            for each in found
+        )
+        return Explanations(tuple(noted))
 
 
 def _explain_python(model: nn.Module, networks: FoundNetworks, asked: Request) -> Sequence[Explanation]:

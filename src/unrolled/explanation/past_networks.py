@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from unrolled.explanation.request import Request
 from unrolled.explanation.targets.target_function import called_target
 from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.operations.operation_names import name_of
@@ -31,15 +32,12 @@ class PastNetworks:
 
     model: nn.Module
     networks: Collection[nn.Module]
-    args: tuple[object, ...]
-    kwargs: Mapping[str, object]
-    target: object
-    """What is explained: a function is applied to the output."""
-    seed: int | None
+    asked: Request
+    """With the arguments; a target that is a function is applied to the output."""
 
     def numbers_read(self, classes: tuple[int, ...]) -> bool:
         """Tell whether numbers reach the output of some classes, of all if none is given."""
-        if not any(each.is_floating_point() for _, each in leaves((self.args, dict(self.kwargs)))):
+        if not any(each.is_floating_point() for _, each in leaves(self.asked.arguments)):
             return False
         return self._read(classes, copy_tensors)[0]
 
@@ -53,9 +51,9 @@ class PastNetworks:
 
     def _read(self, classes: tuple[int, ...], instead: Callable[[object], object]) -> tuple[bool, list[str]]:
         """Run the model with other outputs of its networks; tell of numbers, and name the tables that are read."""
-        given, places = with_gradients(self.args, self.kwargs)
+        given, places = with_gradients(self.asked.args, self.asked.kwargs)
         called: set[nn.Module] = set()
-        tracer = TracedVectors()
+        tracer, target = TracedVectors(), self.asked.wanted.target
 
         def cut_off(module: nn.Module, _: object, output: object) -> object:
             called.add(module)
@@ -66,12 +64,12 @@ class PastNetworks:
             for network in self.networks:
                 hooks.enter_context(network.register_forward_hook(in_this_thread(cut_off)))
             try:
-                with preserved(self.model, self.seed), torch.enable_grad(), Attached():
+                with preserved(self.model, self.asked.seed), torch.enable_grad(), Attached():
                     tracer.begin_run(self.model)
                     opened, named = tracer.open_call(*given)
                     with tracer:
                         output = self.model(*opened, **named)
-                        output = called_target(self.target, output) if callable(self.target) else output
+                        output = called_target(target, output) if callable(target) else output
                 if not isinstance(output, Tensor) or len(called) < len(set(self.networks)):
                     return False, []
                 output = output[..., list(classes)] if classes and output.dim() > 1 else output
