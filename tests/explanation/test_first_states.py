@@ -9,7 +9,7 @@ from torch import nn
 
 import unrolled
 from unrolled.errors import StrictError
-from unrolled.explanation import first_states
+from unrolled.explanation.further_runs import first_states
 
 D, WORDS = 6, 11
 TOKENS = torch.tensor([[3, 1, 4, 1]])

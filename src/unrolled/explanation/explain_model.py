@@ -13,11 +13,11 @@ from unrolled.decomposition.opening.network_cells import Network
 from unrolled.explanation.calls.by_calls import explain_calls
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
+from unrolled.explanation.further_runs.notes_by_runs import NotesByRuns
 from unrolled.explanation.infinite_weights import infinite_weights_named
 from unrolled.explanation.networks.find_network import FoundNetworks, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
-from unrolled.explanation.notes_by_runs import NotesByRuns
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.readout.run_model import named_failures

@@ -13,12 +13,12 @@ from unrolled.decomposition.arguments import place_of_infinite_number
 from unrolled.decomposition.opening.parity import FINER, PARITY
 from unrolled.errors import NonFiniteError, UnrolledError, UnsupportedOperationError, UsageError
 from unrolled.expansions.secant import Secant
-from unrolled.explanation.behind_held import behind_held
 from unrolled.explanation.examples import refuse_no_examples
+from unrolled.explanation.further_runs.behind_held import behind_held
+from unrolled.explanation.further_runs.not_read import HeldReads
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
 from unrolled.explanation.model_arguments import named_arguments
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
-from unrolled.explanation.not_read import HeldReads
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small

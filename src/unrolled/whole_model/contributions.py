@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from unrolled.explanation.behind_held import INPUTS, arguments_at, opened_arguments, read_arguments, unread_numbers
+from unrolled.explanation.further_runs.behind_held import (
+    INPUTS,
+    arguments_at,
+    opened_arguments,
+    read_arguments,
+    unread_numbers,
+)
 from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput

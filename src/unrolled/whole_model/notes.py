@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import torch
 
-from unrolled.explanation.behind_held import BehindHeld, arguments_named
+from unrolled.explanation.further_runs.behind_held import BehindHeld, arguments_named
 from unrolled.explanation.notes import NOTED, above_movement
 from unrolled.held_forward.tensor_facts.rows import CONSTANTS, MASKS
 from unrolled.whole_model.accounted_output import AccountedOutput

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from unrolled.explanation.further_runs.traced_vectors import TracedVectors, depends
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.target_function import called_target
-from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import Place, copy_tensors, leaves, rebuilt

@@ -8,13 +8,13 @@ from functools import cache, cached_property, partial
 
 from torch import nn
 
-from unrolled.explanation.behind_held import BehindHeld
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.features_behind_held import features_behind_held, lacks_numbers
-from unrolled.explanation.first_states import first_states_read
+from unrolled.explanation.further_runs.behind_held import BehindHeld
+from unrolled.explanation.further_runs.features_behind_held import features_behind_held, lacks_numbers
+from unrolled.explanation.further_runs.first_states import first_states_read
+from unrolled.explanation.further_runs.past_networks import PastNetworks
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import constants_note, initial_notes, ray_notes
-from unrolled.explanation.past_networks import PastNetworks
 from unrolled.explanation.request import Request
 from unrolled.held_forward.all_modules import all_modules
 

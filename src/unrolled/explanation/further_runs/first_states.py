@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor, nn
 
+from unrolled.explanation.further_runs.past_networks import Attached, with_gradients
+from unrolled.explanation.further_runs.traced_vectors import TracedVectors, depends
 from unrolled.explanation.networks.find_network import FoundNetworks
-from unrolled.explanation.past_networks import Attached, with_gradients
 from unrolled.explanation.request import Request
-from unrolled.explanation.traced_vectors import TracedVectors, depends
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.replaced_attributes import replaced_attributes

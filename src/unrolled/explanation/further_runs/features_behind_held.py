@@ -9,10 +9,10 @@ from torch import nn
 
 from unrolled.decomposition.own_steps.step_calls import steps_as_operations
 from unrolled.expansions.secant import Secant
-from unrolled.explanation.behind_held import BehindHeld, behind_held
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.further_runs.behind_held import BehindHeld, behind_held
+from unrolled.explanation.further_runs.not_read import HeldReads
 from unrolled.explanation.networks.find_network import FoundNetworks
-from unrolled.explanation.not_read import HeldReads
 from unrolled.explanation.request import Request
 from unrolled.explanation.sources import is_mask
 from unrolled.explanation.targets.select_target import select_target

@@ -13,7 +13,12 @@ from torch import Tensor, nn
 from unrolled.decomposition.held_networks.held_model import HeldModel
 from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
 from unrolled.expansions.base import Linearisation
-from unrolled.explanation.behind_held import opened_arguments, read_arguments, unread_numbers, weighed_gradients
+from unrolled.explanation.further_runs.behind_held import (
+    opened_arguments,
+    read_arguments,
+    unread_numbers,
+    weighed_gradients,
+)
 from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError, follow_if_held_only
 from unrolled.held_forward.linear_output import LinearOutput

@@ -1,0 +1,1 @@
+"""Further runs of a model: what its output depends on, and neither n-grams nor rows show."""
