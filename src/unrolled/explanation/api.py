@@ -12,7 +12,7 @@ from unrolled.explanation.choice import Class, Wanted
 from unrolled.explanation.explain_model import explain_model
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
-from unrolled.explanation.networks.find_network import Named
+from unrolled.explanation.networks.find_network import NamedNetworks
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.select_target import Target
@@ -31,7 +31,7 @@ def explain(
     features: Sequence[str] | None = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
-    rnn: Named = None,
+    rnn: NamedNetworks = None,
     call: int | None = None,
     max_order: int | None = None,
     every_class: bool | None = None,
@@ -159,7 +159,7 @@ def explain_batch(
     features: Sequence[str] | None = None,
     expansion: str | Expansion = "secant",
     readout: Literal["held", "ray"] = "held",
-    rnn: Named = None,
+    rnn: NamedNetworks = None,
     call: int | None = None,
     max_order: int | None = None,
     every_class: bool | None = None,

@@ -13,7 +13,7 @@ from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.choice import Wanted
 from unrolled.explanation.model_arguments import model_arguments, named_arguments
-from unrolled.explanation.networks.find_network import Named
+from unrolled.explanation.networks.find_network import NamedNetworks
 from unrolled.explanation.tokens.sequence_names import Words
 from unrolled.explanation.tokens.token_names import checked_words
 from unrolled.whole_number import whole_number
@@ -34,7 +34,7 @@ class Request:
     expansion: Expansion
     max_order: int | None
     readout: str
-    rnn: Named
+    rnn: NamedNetworks
     call: int | None
     seed: int | None
     several: bool
@@ -53,7 +53,7 @@ class Request:
         features: Sequence[str] | None,
         expansion: str | Expansion,
         readout: str,
-        rnn: Named,
+        rnn: NamedNetworks,
         call: int | None,
         seed: int | None,
         max_order: int | None,

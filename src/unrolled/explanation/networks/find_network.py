@@ -19,9 +19,9 @@ from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, name
 from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.this_thread import in_this_thread
 
-__all__ = ["RECURRENT_MODULES", "FoundNetworks", "Named", "find_networks", "notes_of_steps_around"]
+__all__ = ["RECURRENT_MODULES", "FoundNetworks", "NamedNetworks", "find_networks", "notes_of_steps_around"]
 
-Named = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
+NamedNetworks = str | nn.Module | CellAdapter | Sequence[str | nn.Module | CellAdapter] | None
 """A network's path inside the model, the module itself, a step of the user's own, or several; None for all."""
 
 RECURRENT_MODULES = (nn.RNNBase, nn.RNNCellBase, Recurrent)
@@ -48,7 +48,7 @@ class FoundNetworks:
 
 
 def find_networks(
-    model: nn.Module, rnn: Named, run: Callable[[], object], without_kernel: Collection[str]
+    model: nn.Module, rnn: NamedNetworks, run: Callable[[], object], without_kernel: Collection[str]
 ) -> FoundNetworks:
     """Find all recurrent networks of a model, and those that are to be opened.
 

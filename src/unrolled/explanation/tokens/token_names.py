@@ -28,7 +28,7 @@ __all__ = [
     "words_by_step",
 ]
 
-Words = TypeVar("Words")
+Names = TypeVar("Names")
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""
 
@@ -90,7 +90,7 @@ def token_names(
     return [tuple(row) for row in rows], note if traces.looked_up else ()
 
 
-def of_one_argument(trace: Trace, name: Callable[[Trace], Words | None]) -> Words | None:
+def of_one_argument(trace: Trace, name: Callable[[Trace], Names | None]) -> Names | None:
     """Name positions by the words of all arguments of a trace, else by those of the only one that they fit."""
     whole = name(trace)
     fitting = [] if whole is not None else [named for each in trace.alone if (named := name(each)) is not None]
