@@ -19,6 +19,7 @@ from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.tensor_facts.rows import Row
+from unrolled.whole_model.argument_rows import ArgumentRows, RowPart
 
 __all__ = ["Contributions", "collect"]
 
@@ -136,23 +137,23 @@ def _add_arguments(found: Contributions, linear: LinearOutput, rows: Sequence[Ro
     numbers = {rows[place].name: place for place in reaching if rows[place].kind == "feature"}
     for name, place in numbers.items():
         if name not in sources.entries:  # the output of a submodule
-            part = _Argument(linear, rows[place].leaf.shape, [_Slot(place)])
-            found.features[name], found.axes[name], _ = part.by_example()
+            whole = ArgumentRows(linear, rows[place].leaf.shape, [RowPart(place)]).by_example()
+            found.features[name], found.axes[name] = whole.values, whole.axis
     for name, (first, shape) in sources.entries.items():
-        slots = [_Slot(numbers[name])] if name in numbers else []
+        parts = [RowPart(numbers[name])] if name in numbers else []
         for place in reaching:
             positions = rows[place].positions
             if positions is not None:
-                slot = _Slot.of_tokens(place, positions, first, shape.numel())
-                slots += [slot] if slot.targets is not None and len(slot.targets) else []
-        if slots:
-            part = _Argument(linear, shape, slots)
-            values, found.axes[name], order = part.by_example()
-            found.shared |= values.dim() > len(shape)
-            tokens = name not in numbers and any(rows[slot.place].kind in ("token", "category") for slot in slots)
-            (found.texts if tokens else found.features)[name] = values
-            if order is not None and name not in numbers:
-                found.orders[name] = order
+                part = RowPart.of_tokens(place, positions, first, shape.numel())
+                parts += [part] if part.targets is not None and len(part.targets) else []
+        if parts:
+            own = ArgumentRows(linear, shape, parts).by_example()
+            found.axes[name] = own.axis
+            found.shared |= own.values.dim() > len(shape)
+            tokens = name not in numbers and any(rows[part.place].kind in ("token", "category") for part in parts)
+            (found.texts if tokens else found.features)[name] = own.values
+            if own.order is not None and name not in numbers:
+                found.orders[name] = own.order
 
 
 def _add_constants(found: Contributions, linear: LinearOutput, rows: Sequence[Row]) -> None:
@@ -199,122 +200,3 @@ def _nothing_reaches(sources: Sources) -> str:
         "the output does not depend on the model's arguments by any operation that carries value, so there is "
         "nothing to account for; check the target, or name a submodule with of="
     )
-
-
-@dataclass(frozen=True)
-class _Slot:
-    """A row, and where its values belong in the argument; by default the row is the argument."""
-
-    place: int
-    inside: Tensor | None = None
-    """Which vectors of the row are those of this argument."""
-    targets: Tensor | None = None
-    """The flat index in the argument of each of them."""
-
-    @classmethod
-    def of_tokens(cls, place: int, positions: Tensor, first: int, count: int) -> _Slot:
-        """Find the vectors whose tokens are numbered ``first`` to ``first + count``."""
-        inside = (positions >= first) & (positions < first + count)
-        return cls(place, inside, positions[inside] - first)
-
-    def add(self, values: Tensor, to: Tensor) -> None:
-        """Add a row's values, shape (…, *row), to a tensor in the argument's shape."""
-        if self.inside is None or self.targets is None:
-            to += values
-        else:
-            lead = values.shape[: values.dim() - self.inside.dim() - 1]
-            of_vectors = values.sum(dim=-1)[..., self.inside].to(to.dtype)
-            to.view(*lead, -1).index_add_(len(lead), self.targets, of_vectors)
-
-    def in_order(self, axis: int, argument: Tensor) -> bool:
-        """Whether the row has its vectors in the order in which the examples stand along an axis of the argument."""
-        if self.inside is None or self.targets is None:
-            return True
-        batch = argument.shape[axis]
-        along = [place for place, size in enumerate(self.inside.shape) if size == batch]
-        if len(along) != 1:
-            return False
-        numbers = torch.arange(batch, device=argument.device)
-        of_row = numbers.view(-1, *[1] * (self.inside.dim() - along[0] - 1)).expand(self.inside.shape)[self.inside]
-        of_argument = numbers.view(-1, *[1] * (argument.dim() - axis - 1)).expand(argument.shape)
-        return torch.equal(of_row, of_argument.reshape(-1)[self.targets])
-
-    def number(self, examples: Tensor, into: Tensor) -> None:
-        """Note the example that each entry serves, where it serves one."""
-        if self.inside is None or self.targets is None:
-            into.copy_(torch.maximum(into, examples))
-        else:
-            of_vectors = examples.amax(dim=-1)[self.inside]
-            into.view(-1).scatter_reduce_(0, self.targets, of_vectors, "amax")
-
-
-@dataclass(frozen=True)
-class _Argument:
-    """One argument, and the rows that were made of it."""
-
-    linear: LinearOutput
-    shape: torch.Size
-    slots: Sequence[_Slot]
-
-    def by_example(self) -> tuple[Tensor, int | None, Tensor | None]:
-        """Return the contributions, the axis that counts examples, and their order where the model changed it.
-
-        An argument that several examples share gets an axis of examples in front.
-        """
-        linear, batch = self.linear, self.linear.batch
-        total = linear.output.detach().new_zeros(self.shape)
-        for slot in self.slots:
-            slot.add(linear.contributions(slot.place), total)
-        axes = [axis for axis, size in enumerate(self.shape) if size == batch]
-        if batch == 1:
-            return total, None, None
-        if len(axes) == 1 and linear.axis_counts_examples and all(slot.in_order(axes[0], total) for slot in self.slots):
-            return total, axes[0], None
-        examples = self._examples()
-        if examples is None:
-            each = total.new_zeros(batch, *self.shape)
-            for slot in self.slots:
-                slot.add(linear.by_each_example(slot.place), each)
-            return each, 0, None
-        for axis in axes:
-            order = _order(examples.movedim(axis, 0).reshape(batch, -1))
-            if order is not None:
-                straight = torch.equal(order, torch.arange(batch, device=order.device))
-                return (total, axis, None) if straight else (total.index_select(axis, order), axis, order)
-        apart = torch.zeros(batch, *self.shape, dtype=total.dtype, device=total.device)
-        return apart.scatter_(0, examples.clamp_min(0)[None], total[None]), 0, None
-
-    def _examples(self) -> Tensor | None:
-        """Return the example that each entry of the argument serves, or None if one serves several."""
-        numbers = torch.full(self.shape, -1, dtype=torch.int64, device=self.linear.output.device)
-        lowest = torch.full_like(numbers, -self.linear.batch)
-        for slot in self.slots:
-            found = self.linear.examples(slot.place)
-            if found is None:
-                return None
-            slot.number(found, numbers)
-            slot.number(torch.where(found < 0, -self.linear.batch, -found), lowest)
-        mixed = (numbers >= 0) & (lowest > -self.linear.batch) & (lowest != -numbers)
-        return None if bool(mixed.any()) else numbers
-
-
-def _order(examples: Tensor) -> Tensor | None:
-    """Return for each example the index of its row; None if a row serves several examples.
-
-    Args:
-        examples: The examples that the entries of each row serve, shape (batch, entries); -1 for none.
-    """
-    rows = torch.arange(len(examples), device=examples.device)
-    if not examples.numel():
-        return rows
-    highest = examples.amax(dim=1)
-    same = (examples == highest[:, None]) | (examples < 0)
-    known = highest >= 0
-    if not bool(same.all()) or len(highest[known].unique()) < int(known.sum()):
-        return None
-    if torch.equal(highest[known], rows[known]):
-        return rows
-    order = torch.full_like(rows, -1)
-    order[highest[known]] = rows[known]
-    order[order < 0] = rows[~known]
-    return order
