@@ -14,7 +14,7 @@ from unrolled.decomposition.opening.parity import FINER, PARITY
 from unrolled.errors import NonFiniteError, UnrolledError, UnsupportedOperationError, UsageError
 from unrolled.expansions.secant import Secant
 from unrolled.explanation.examples import refuse_no_examples
-from unrolled.explanation.further_runs.behind_held import behind_held
+from unrolled.explanation.further_runs.behind_held import BehindHeld, behind_held
 from unrolled.explanation.further_runs.not_read import HeldReads
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
 from unrolled.explanation.model_arguments import named_arguments
@@ -39,39 +39,22 @@ __all__ = ["account_model"]
 
 
 def account_model(model: nn.Module, asked: AccountRequest) -> Account:
-    """Account for an output of a model, all of whose modules are Python's.
-
-    Args:
-        model: The model.
-        asked: What the user asks for.
-    """
+    """Account for an output of a model, all of whose modules are Python's."""
     _refuse_unusual(model)
     keep_freed_memory()
-    args, kwargs, seeded = asked.args, asked.kwargs, asked.seed is not None
+    args, kwargs = asked.args, asked.kwargs
     one_thread, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
     with infinite_weights_named(model), preserved(model, asked.seed) as generators, without_autocast(), one_thread:
-        plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, seeded)
+        plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, asked.seed is not None)
         target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against, (args, kwargs))
         expected = _checked(target.select(plain.output).detach(), args, kwargs)
-        runs = plain.runs
-        drawn = runs.second(expected, target.select) if runs.draws else ()  # else the held run tells
+        drawn = plain.runs.second(expected, target.select) if plain.runs.draws else ()  # else the held run tells
         held = HeldRuns(plain, asked, target.select, expected)
-        found: list[Contributions] = []
-        of_target: tuple[str, ...] = ()
-        for member in asked.expansion.members():
-            parts, _, of_held = follow_if_held_only(partial(held.run, member), _collected)
-            found.append(parts)
-            of_target = (*parts.of_run, *of_held)
-        means = Contributions.mean(found)
+        means, of_target = _mean_of_members(held)
         if target.guessed and means.shared:
             raise no_classes(plain.output)
         exact = asked.expansion.exact or not means.recurrent
-        unread = means if exact or not (means.unread or means.unread_numbers) else _unread_by_all_terms(held, means)
-        members = asked.expansion.members() if exact else (*asked.expansion.members(), Secant())
-        reads = HeldReads(model, args, kwargs, target.select, members, asked.seed, asked.share)
-        behind = behind_held(
-            model, args, kwargs, target.select, unread.unread, unread.unread_numbers, reads.still_unread
-        )
+        behind = _behind_held(held, means, exact)
     result = Account(
         target=target.name,
         target_of_example=target.names,
@@ -89,15 +72,34 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         by_quadrature=means.by_quadrature,
         axes=means.axes,
         words=words_of_texts(asked.tokens, args, kwargs, means, len(expected)),
-        deterministic=runs.drew_nothing(drawn),
+        deterministic=plain.runs.drew_nothing(drawn),
     )
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model, result)
-    told = (
-        *notes_of(result, means.computed, means.python_tables, means.turning, behind),
-        *one_of_the_examples(plain.output, target.indices, result),
-    )
+    told = (*notes_of(result, means, behind), *one_of_the_examples(plain.output, target.indices, result))
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
+
+
+def _mean_of_members(held: HeldRuns) -> tuple[Contributions, tuple[str, ...]]:
+    """Average the contributions of a held run for each member of the expansion; return notes on the target as well."""
+    found: list[Contributions] = []
+    notes: tuple[str, ...] = ()
+    for member in held.asked.expansion.members():
+        parts, _, of_held = follow_if_held_only(partial(held.run, member), _collected)
+        found.append(parts)
+        notes = (*parts.of_run, *of_held)
+    return Contributions.mean(found), notes
+
+
+def _behind_held(held: HeldRuns, means: Contributions, exact: bool) -> BehindHeld:
+    """Find what the output depends on only through results that are held, not what an expansion leaves out."""
+    model, asked, select = held.plain.model, held.asked, held.select
+    unread = means if exact or not (means.unread or means.unread_numbers) else _unread_by_all_terms(held, means)
+    members = asked.expansion.members() if exact else (*asked.expansion.members(), Secant())
+    reads = HeldReads(model, asked.args, asked.kwargs, select, members, asked.seed, asked.share)
+    return behind_held(
+        model, asked.args, asked.kwargs, select, unread.unread, unread.unread_numbers, reads.still_unread
+    )
 
 
 def _unread_by_all_terms(held: HeldRuns, means: Contributions) -> Contributions:

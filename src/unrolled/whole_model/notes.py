@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
 import torch
 
 from unrolled.explanation.further_runs.behind_held import BehindHeld, arguments_named
 from unrolled.explanation.notes import NOTED, above_movement
 from unrolled.held_forward.tensor_facts.rows import CONSTANTS, MASKS
 from unrolled.whole_model.accounted_output import AccountedOutput
+from unrolled.whole_model.contributions import Contributions
 
 __all__ = ["notes_of"]
 
 
-def notes_of(
-    result: AccountedOutput,
-    computed: Collection[str],
-    python_tables: Collection[str],
-    turning: Sequence[str],
-    behind: BehindHeld,
-) -> tuple[str, ...]:
+def notes_of(result: AccountedOutput, found: Contributions, behind: BehindHeld) -> tuple[str, ...]:
     """Say what limits an account.
 
     Args:
         result: The account.
-        computed: The names of its constants that the model makes of ids which cannot be followed to single tokens.
-        python_tables: The tables that it reads at Python's numbers after ids became such.
-        turning: The arguments of zeros and ones that it adds to ids of tokens.
+        found: What it was made of.
         behind: The arguments and numbers that reach the output only through factors that are held.
     """
     notes = [*_remainder_notes(result), *result.cancellation_notes]
-    if computed:
+    if found.computed:
         notes.append(
             "the model makes ids or numbers of tokens' ids that cannot be followed to single tokens: what they "
-            f"contribute is among the constants: {', '.join(sorted(computed))}"
+            f"contribute is among the constants: {', '.join(sorted(found.computed))}"
         )
-    if python_tables:
+    if found.python_tables:
+        tables = ", ".join(sorted(found.python_tables))
         notes.append(
-            f"the model makes ids numbers of Python and reads {', '.join(sorted(python_tables))} at such numbers: if "
-            "these are ids, what their rows contribute is among the biases and not at their tokens; index the table "
-            "with a tensor"
+            f"the model makes ids numbers of Python and reads {tables} at such numbers: if these are ids, what their "
+            "rows contribute is among the biases and not at their tokens; index the table with a tensor"
         )
-    if turning:
+    if found.turning:
         notes.append(
-            f"the zeros and ones of {arguments_named(turning)} turn ids of tokens into other ids: what that changes is "
-            "credited to these tokens; change them and run the model to see the effect"
+            f"the zeros and ones of {arguments_named(found.turning)} turn ids of tokens into other ids: what that "
+            "changes is credited to these tokens; change them and run the model to see the effect"
         )
     notes += behind.notes()
-    held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *computed)}
+    held = {name: value for name, value in result.constants.items() if name not in (CONSTANTS, *found.computed)}
     large = above_movement(held, result.movement)
     if results := [name for name in large if name != MASKS]:
         notes.append(f"results that are held contribute to the output by themselves: {', '.join(results)}")
