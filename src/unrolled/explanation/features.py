@@ -50,14 +50,14 @@ class FeaturesFound:
                 raise UsageError(f"features= names numbers, but {error}; leave it out") from error
             return cls((), None, str(error), isinstance(error, MixedNumbersError | HeldNumbersError))
 
-    def put(self, found: Explanation, first: int, second: int) -> Explanation:
-        """Return an explanation with its features.
+    def put(self, found: Explanation, part: int, example: int) -> Explanation:
+        """Return an explanation, of a readout or a line (``part``) and an example, with its features.
 
         Raises:
             ShapeError: If the user gave more or fewer names than a step has numbers.
             UsageError: If the names may be those of numbers that are not shown.
         """
-        numbers = self.numbers[first][second] if self.numbers else None
+        numbers = self.numbers[part][example] if self.numbers else None
         if numbers is None:
             return replace(found, no_features=self.why or NOT_BY_STEPS)
         if self.names is not None and numbers.unnamed:
@@ -74,9 +74,9 @@ class FeaturesFound:
         rest = found.token_scores - numbers.scores.sum(dim=1)
         return replace(found, features=Features(names, numbers.values, numbers.scores, rest, numbers.rest_of))
 
-    def notes(self, first: int, second: int) -> tuple[str, ...]:
+    def notes(self, part: int, example: int) -> tuple[str, ...]:
         """Return what limits the features of an explanation, or why numbers that the network reads have none."""
-        numbers = self.numbers[first][second] if self.numbers else None
+        numbers = self.numbers[part][example] if self.numbers else None
         if numbers is not None:
             return numbers.notes
         return (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()

@@ -72,9 +72,7 @@ def explain_one_call(
         reads=reads,
         scored=scored,
         failures=failures,
-        features=FeaturesFound.of(
-            lambda: numbers_of_call(recorded, asked.args, asked.kwargs, asked.expansion, reads), asked
-        ),
+        features=FeaturesFound.of(lambda: numbers_of_call(recorded, asked, reads), asked),
         deterministic=deterministic,
         notes=(*drawn, *of_words),
     )

@@ -75,7 +75,7 @@ def open_calls(plain: PlainRun, asked: Request, networks: FoundNetworks, member:
 def _with_numbers(opened: OpenedCalls, held: RecordedRuns, asked: Request, follows: Container[int]) -> OpenedCalls:
     """Add what each number of the arguments contributes, by one more held run; or why that is not known."""
     try:
-        refuse_tokens_only((asked.args, asked.kwargs))
+        refuse_tokens_only(asked.arguments)
         run = held.run(follows, call=lambda mode: call_with_sources(mode, held.plain.model, asked.args, asked.kwargs))
         return replace(opened, numbers=_numbers(run, opened))
     except (UnrolledError, RuntimeError) as error:

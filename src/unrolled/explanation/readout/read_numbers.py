@@ -10,7 +10,7 @@ The rest is what no number of the step makes: the biases of the network and of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ from unrolled.decomposition.held_networks.recurrent_rules import networks_as_ope
 from unrolled.decomposition.opening.layer_runs import NetworkCall
 from unrolled.decomposition.opening.parity import PARITY
 from unrolled.errors import UnrolledError
-from unrolled.expansions.base import Expansion, Linearisation
+from unrolled.expansions.base import Linearisation
 from unrolled.explanation.numbers.no_numbers import (
     BESIDE_TOKENS,
     NoNumbersError,
@@ -37,6 +37,7 @@ from unrolled.explanation.numbers.number_places import numbers_of_steps
 from unrolled.explanation.numbers.step_numbers import Numbers
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
+from unrolled.explanation.request import Request
 from unrolled.explanation.sources import Sources
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.held_forward.replaced_attributes import replaced_attributes
@@ -49,20 +50,14 @@ _NOTHING = 1e-30
 """A difference that is none where the states contribute nothing either."""
 
 
-def numbers_of_call(
-    recorded: RecordedForward,
-    args: Sequence[object],
-    kwargs: Mapping[str, object],
-    expansion: Expansion,
-    reads: Sequence[Readout],
-) -> list[list[Numbers]]:
+def numbers_of_call(recorded: RecordedForward, asked: Request, reads: Sequence[Readout]) -> list[list[Numbers]]:
     """Find what each number contributes, for each readout and example.
 
     Raises:
         NoNumbersError: If the model reads no numbers step by step, or an operation before the network has no rule.
     """
-    refuse_tokens_only((tuple(args), dict(kwargs)))
-    members = [_of_member(recorded, args, kwargs, member, reads) for member in expansion.members()]
+    refuse_tokens_only(asked.arguments)
+    members = [_of_member(recorded, asked, member, reads) for member in asked.expansion.members()]
     return [
         [Numbers.mean(of_example) for of_example in zip(*of_read, strict=True)]
         for of_read in zip(*members, strict=True)
@@ -70,15 +65,11 @@ def numbers_of_call(
 
 
 def _of_member(
-    recorded: RecordedForward,
-    args: Sequence[object],
-    kwargs: Mapping[str, object],
-    member: Linearisation,
-    reads: Sequence[Readout],
+    recorded: RecordedForward, asked: Request, member: Linearisation, reads: Sequence[Readout]
 ) -> list[list[Numbers]]:
     """Find what each number contributes by one member of an expansion."""
     mode = _CapturingModel(Rows(recorded.model), member)
-    packed = _run(recorded, args, kwargs, mode)
+    packed = _run(recorded, asked, mode)
     try:
         return _of_run(recorded, reads, mode, packed)
     except NotByStepsError as error:
@@ -112,11 +103,9 @@ def _of_run(
     return found
 
 
-def _run(
-    recorded: RecordedForward, args: Sequence[object], kwargs: Mapping[str, object], mode: _CapturingModel
-) -> PackedSequence | None:
+def _run(recorded: RecordedForward, asked: Request, mode: _CapturingModel) -> PackedSequence | None:
     """Run the model held up to its network; return what the network reads if that is a packed batch."""
-    given, named = Sources(mode, opens=True).open_call(args, kwargs)
+    given, named = Sources(mode, opens=True).open_call(asked.args, asked.kwargs)
     try:
         with (
             torch.enable_grad(),
