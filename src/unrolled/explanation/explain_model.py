@@ -15,12 +15,12 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
 from unrolled.explanation.further_runs.notes_by_runs import NotesByRuns
 from unrolled.explanation.infinite_weights import infinite_weights_named
+from unrolled.explanation.named_failures import named_failures
 from unrolled.explanation.networks.find_network import FoundNetworks, find_networks, notes_of_steps_around
 from unrolled.explanation.networks.own_forwards import NoKernelError
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.readout.record_forward import NotOneCallError
-from unrolled.explanation.readout.run_model import named_failures
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.output_kind import kind_note
 from unrolled.explanation.thread_count import one_thread_if_small

@@ -26,13 +26,14 @@ from unrolled.explanation.choice import Choice
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
+from unrolled.explanation.model_run import ModelRun
+from unrolled.explanation.named_failures import named_failures
 from unrolled.explanation.networks.own_forwards import has_own_forward
 from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
 from unrolled.explanation.readout.read_numbers import numbers_of_call
 from unrolled.explanation.readout.read_targets import ReadTargets
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import NotOneCallError, RecordedForward, record_forward
-from unrolled.explanation.readout.run_model import named_failures, runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import of_one
 from unrolled.explanation.tokens.token_names import token_names
@@ -51,11 +52,11 @@ def explain_one_call(
     Raises:
         NotOneCallError: If the network is not called once, or not with one sequence for each example.
     """
-    run = runner(model, asked.args, asked.kwargs)
+    run = ModelRun.of(model, asked.args, asked.kwargs)
     runs = TwoRuns(model, [network], run, generators, seeded=asked.seeded)
     try:
-        with runs.first(), named_failures(asked.arguments):
-            recorded = record_forward(model, network, run)
+        with runs.first(), named_failures(run.arguments):
+            recorded = record_forward(network, run)
     except ParityError as error:
         if has_own_forward(network):  # which may run torch's kernel inside
             raise NotOneCallError(str(error)) from error

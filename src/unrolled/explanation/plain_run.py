@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 from torch import nn
 
 from unrolled.decomposition.held_networks.recorded_networks import RecordedNetworks
-from unrolled.explanation.readout.run_model import ModelRun, named_failures
+from unrolled.explanation.model_run import ModelRun
+from unrolled.explanation.named_failures import named_failures
 from unrolled.held_forward.all_modules import all_modules
 from unrolled.model_runs.determinism import TwoRuns
 from unrolled.model_runs.random_generators import RandomGenerators
@@ -22,8 +22,6 @@ __all__ = ["PlainRun"]
 class PlainRun:
     """A run of a model as it is."""
 
-    model: nn.Module
-    """In evaluation mode."""
     run: ModelRun
     """Runs it once more on the same arguments."""
     output: Any
@@ -33,27 +31,23 @@ class PlainRun:
     runs: TwoRuns
     """Refuses a model that draws random numbers."""
 
+    @property
+    def model(self) -> nn.Module:
+        """The model, in evaluation mode."""
+        return self.run.model
+
     @classmethod
-    def of(
-        cls,
-        model: nn.Module,
-        run: ModelRun,
-        arguments: Sequence[object],
-        generators: RandomGenerators,
-        seeded: bool,
-    ) -> PlainRun:
+    def of(cls, run: ModelRun, generators: RandomGenerators, seeded: bool) -> PlainRun:
         """Run a model.
 
         Args:
-            model: In evaluation mode.
-            run: Runs it on its arguments.
-            arguments: All of them.
+            run: Runs it, in evaluation mode, on its arguments.
             generators: Those that it may draw from.
             seeded: Whether every run starts them from a seed.
         """
-        runs, recorded = TwoRuns(model, (), run, generators, seeded), RecordedNetworks()
-        parts = all_modules(model).values()
+        runs, recorded = TwoRuns(run.model, (), run, generators, seeded), RecordedNetworks()
+        parts = all_modules(run.model).values()
         records = any(isinstance(part, nn.RNNBase) for part in parts)  # it takes time at every operation
-        with named_failures(arguments), recorded if records else nullcontext():
+        with named_failures(run.arguments), recorded if records else nullcontext():
             output = runs.run()
-        return cls(model, run, output, recorded, runs)
+        return cls(run, output, recorded, runs)

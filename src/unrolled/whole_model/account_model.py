@@ -18,9 +18,9 @@ from unrolled.explanation.further_runs.behind_held import BehindHeld, behind_hel
 from unrolled.explanation.further_runs.not_read import HeldReads
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
 from unrolled.explanation.model_arguments import named_arguments
+from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
-from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
@@ -43,9 +43,9 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     _refuse_unusual(model)
     keep_freed_memory()
     args, kwargs = asked.args, asked.kwargs
-    one_thread, run = one_thread_if_small(model, (args, kwargs)), runner(model, args, kwargs)
+    one_thread, run = one_thread_if_small(model, (args, kwargs)), ModelRun.of(model, args, kwargs)
     with infinite_weights_named(model), preserved(model, asked.seed) as generators, without_autocast(), one_thread:
-        plain = PlainRun.of(model, run, (*args, *kwargs.values()), generators, asked.seed is not None)
+        plain = PlainRun.of(run, generators, asked.seed is not None)
         target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against, (args, kwargs))
         expected = _checked(target.select(plain.output).detach(), args, kwargs)
         drawn = plain.runs.second(expected, target.select) if plain.runs.draws else ()  # else the held run tells

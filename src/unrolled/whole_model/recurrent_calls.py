@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from unrolled.cells.recurrent import Recurrent
+from unrolled.explanation.named_failures import named_failures
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.find_network import RECURRENT_MODULES
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
-from unrolled.explanation.readout.run_model import named_failures
 from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import copy_tensors

@@ -22,10 +22,10 @@ from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.joint import OTHERS, joint_explanation
+from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
 from unrolled.explanation.plain_run import PlainRun
-from unrolled.explanation.readout.run_model import runner
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import NamedTokens, Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
@@ -48,8 +48,7 @@ def explain_calls(
     model: nn.Module, networks: FoundNetworks, asked: Request, generators: RandomGenerators
 ) -> list[Explanation]:
     """Explain every example of an output by all calls of some networks."""
-    run = runner(model, asked.args, asked.kwargs)
-    plain = PlainRun.of(model, run, asked.arguments, generators, asked.seeded)
+    plain = PlainRun.of(ModelRun.of(model, asked.args, asked.kwargs), generators, asked.seeded)
     refuse_no_examples(plain.output)
     with changed_arguments_named(networks.steps):
         found = OpenedCalls.mean([open_calls(plain, asked, networks, member) for member in asked.expansion.members()])

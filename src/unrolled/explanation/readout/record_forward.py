@@ -19,8 +19,8 @@ from unrolled.decomposition.opening.network_cells import Network
 from unrolled.decomposition.opening.open_network import PRECISION, OpenedNetwork, open_network
 from unrolled.decomposition.opening.parity import Parity
 from unrolled.errors import ParityError, UsageError, kind_of
+from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.own_forwards import has_own_forward
-from unrolled.explanation.readout.run_model import ModelRun
 from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.eval_mode import UNDER_AUTOCAST, autocast_enabled
@@ -33,7 +33,6 @@ __all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 class RecordedForward:
     """One forward pass of a model, with the run of its recurrent network."""
 
-    model: nn.Module
     rnn: Network
     run: ModelRun
     """Runs the model again on the same arguments."""
@@ -42,6 +41,11 @@ class RecordedForward:
     opened: OpenedNetwork
     final: tuple[Tensor, ...]
     """The network's final states: (h_n,) or (h_n, c_n)."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The model, in evaluation mode."""
+        return self.run.model
 
     @property
     def states(self) -> tuple[Tensor, ...]:
@@ -119,7 +123,7 @@ class _Call:
         return cast("InitialState", self.kwargs.get("hx", self.args[1] if len(self.args) > 1 else None))
 
 
-def record_forward(model: nn.Module, rnn: Network, run: ModelRun) -> RecordedForward:
+def record_forward(rnn: Network, run: ModelRun) -> RecordedForward:
     """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received.
 
     Raises:
@@ -151,7 +155,7 @@ def record_forward(model: nn.Module, rnn: Network, run: ModelRun) -> RecordedFor
                 raise NotOneCallError(str(error)) from error
             raise
     final = call.result[1]
-    recorded = RecordedForward(model, rnn, run, output, opened, final if isinstance(final, tuple) else (final,))
+    recorded = RecordedForward(rnn, run, output, opened, final if isinstance(final, tuple) else (final,))
     if has_own_forward(rnn) and not recorded.ends_in_its_states():
         raise NotOneCallError("the network's final states are not those after its last step")
     return recorded

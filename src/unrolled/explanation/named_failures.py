@@ -1,55 +1,21 @@
-"""Run a model on copies of its arguments, and name the input on which it fails."""
+"""Errors of a model that name the input on which it fails: it is empty, is no tensor, or has an id without a row."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from traceback import walk_tb
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
-from unrolled.explanation.sources import is_mask
 from unrolled.held_forward.operations.operands import holds_numbers
-from unrolled.held_forward.tensor_facts.rows import Rows
-from unrolled.model_runs.nested_tensors import copy_tensors, tensors_in
 
-__all__ = ["ModelRun", "named_failures", "runner"]
-
-
-@dataclass(frozen=True)
-class ModelRun:
-    """Runs a model on copies of its arguments, each time it is called."""
-
-    model: nn.Module
-    args: tuple[object, ...]
-    kwargs: dict[str, object]
-
-    def __call__(self) -> object:
-        """Run the model once."""
-        return self.model(*copy_tensors(self.args), **copy_tensors(self.kwargs))
-
-    def mark_numbers(self, rows: Rows) -> None:
-        """Let what a run makes of the arguments' numbers have no parameter's name, whichever it multiplies them by."""
-        for each in tensors_in((self.args, self.kwargs)):
-            (rows.mark_answers if is_mask(each) else rows.mark_numbers)(each)
-
-
-def runner(model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> ModelRun:
-    """Return what runs a model on copies of its arguments.
-
-    Raises:
-        UsageError: If a weight was made in inference mode.
-    """
-    for name, weight in model.named_parameters():
-        if weight.is_inference():
-            raise UsageError(f"{name} was made in inference mode; expected a model made outside torch.inference_mode")
-    return ModelRun(model, copy_tensors(args), copy_tensors(kwargs))
+__all__ = ["named_failures"]
 
 
 _ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
