@@ -48,7 +48,6 @@ if _typing.TYPE_CHECKING:
     from unrolled import cells
     from unrolled.decomposition.attribution.ledger import Ledger
     from unrolled.decomposition.decomposition import decompose
-    from unrolled.decomposition.recurrences.time_left import progress
     from unrolled.decomposition.result import Decomposition
     from unrolled.errors import (
         ChangedWeightsError,
@@ -73,6 +72,7 @@ if _typing.TYPE_CHECKING:
     from unrolled.explanation.explanations import Explanations
     from unrolled.explanation.networks.as_cell import as_cell
     from unrolled.laboratory import load
+    from unrolled.report.time_left import progress
     from unrolled.whole_model.account import account
     from unrolled.whole_model.check import check
     from unrolled.whole_model.check_result import Check
@@ -93,7 +93,7 @@ else:
         "explain": "unrolled.explanation.api",
         "explain_batch": "unrolled.explanation.api",
         "load": "unrolled.laboratory",
-        "progress": "unrolled.decomposition.recurrences.time_left",
+        "progress": "unrolled.report.time_left",
     }
 
     def __getattr__(name):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.test_explain import SENTENCE, make_run
 
-from unrolled.decomposition.recurrences import time_left
+from unrolled.report import time_left
 
 Command = Callable[..., Any]
 

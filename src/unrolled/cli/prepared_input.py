@@ -142,8 +142,8 @@ class ChosenTarget:
         return replace(found, outputs=outputs, notes=(*found.notes, *self.prepared.notes))
 
     def _explain(self, prepared: PreparedInput, expansion: str, max_order: int | None) -> Explanation:
-        from unrolled.decomposition.recurrences.time_left import progress
         from unrolled.explanation.api import explain
+        from unrolled.report.time_left import progress
 
         with progress(f"{len(prepared.tokens):,} tokens by {expansion}"):
             return explain(

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.decomposition.recurrences import time_left
 from unrolled.decomposition.recurrences.sweep_progress import told_of_sweeps
+from unrolled.report import time_left
 
 WORK = {
     "explain": lambda ids: unrolled.explain(Loop(), ids, target=1),
