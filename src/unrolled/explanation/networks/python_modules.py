@@ -5,9 +5,10 @@ The rules of a held forward meet operations that Python calls. What was compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import torch
@@ -15,11 +16,11 @@ from torch import Tensor, nn
 from torch._ops import OpOverload
 from torch.fx import GraphModule
 
-from unrolled.decomposition.opening.parity import PARITY, Parity
 from unrolled.decomposition.opening.recurrent_twin import linear_twin, quantised_kind, recurrent_twin
-from unrolled.errors import ParityError, UnsupportedOperationError
+from unrolled.errors import UnsupportedOperationError
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
+from unrolled.explanation.networks.outputs_of_twins import compare_with_twins
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
 from unrolled.held_forward.all_modules import all_modules
@@ -30,15 +31,6 @@ from unrolled.model_runs.nested_tensors import copy_tensors, tensors_in
 __all__ = ["PythonModel", "python_modules", "without_wrappers"]
 
 WHOLE = "the model"
-COARSE = 0.1
-"""Parity of a twin in a coarser type; and how far one of quantised weights may be off, relative to the largest output.
-
-The second is closer where outputs are below 1, as probabilities are: a tenth of these would be another model.
-"""
-MOVE = 2.0**-10
-"""How far a twin's weights are moved, in relation, to see how large the sums are that outputs are made of."""
-
-
 T = TypeVar("T")
 
 
@@ -89,13 +81,8 @@ def python_modules(
         with twins.in_place():
             notes: tuple[str, ...] = ()
             if replaced:
-                found = _output(twins.top, args, kwargs)
-
-                def moved() -> list[Tensor]:
-                    with _moved_weights([twins.of[each] for each in replaced]):
-                        return _output(twins.top, args, kwargs)
-
-                notes = _compared(expected, found, replaced, moved)
+                run = partial(_output, twins.top, args, kwargs)
+                notes = compare_with_twins(expected, run, replaced, [twins.of[each] for each in replaced])
             yield PythonModel(twins.top, twins.of, paths, notes)
 
 
@@ -207,63 +194,3 @@ def _output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     """Run a model once, and return the tensors of its output."""
     with torch.no_grad(), eval_mode(model):
         return list(tensors_in(model(*copy_tensors(args), **copy_tensors(dict(kwargs)))))
-
-
-@contextmanager
-def _moved_weights(twins: Sequence[nn.Module]) -> Iterator[None]:
-    """Give twins weights that are a little larger or smaller, until the end of the block."""
-    places = [(module, name) for twin in twins for module in twin.modules() for name in module._parameters]
-    own = [module._parameters[name] for module, name in places]
-    try:
-        for (module, name), weight in zip(places, own, strict=True):
-            if weight is not None:  # by its attribute, which torch.nn's networks watch
-                wave = torch.arange(1, weight.numel() + 1, device=weight.device).sin().reshape(weight.shape)
-                setattr(module, name, nn.Parameter(weight.detach() * (1 + MOVE * wave).to(weight.dtype), False))
-        yield
-    finally:
-        for (module, name), weight in zip(places, own, strict=True):
-            setattr(module, name, weight)
-
-
-def _compared(
-    expected: list[Tensor], found: list[Tensor], replaced: list[nn.Module], moved: Callable[[], list[Tensor]]
-) -> tuple[str, ...]:
-    """Compare a model's output with that of its twins; note the gap of quantised weights.
-
-    Args:
-        expected: What the model gave.
-        found: What it gives with its twins.
-        replaced: The modules that have twins.
-        moved: Computes what it gives if the twins' weights move by :data:`MOVE` of their sizes.
-    """
-    shapes, given = ([tuple(each.shape) for each in tensors] for tensors in (expected, found))
-    if shapes != given:
-        raise ParityError(
-            f"a Python module with the weights of the scripted, traced or quantised one gives an output of shapes "
-            f"{given}, not {shapes}: pass the module it was made of"
-        )
-    parities = [
-        Parity.of(b, a, PARITY.get(a.dtype, COARSE), floor=0.0)
-        for a, b in zip(expected, found, strict=True)
-        if a.is_floating_point()
-    ]
-    gap, size = (max((getattr(each, name) for each in parities), default=0.0) for name in ("gap", "size"))
-    if any(quantised_kind(each) is not None for each in replaced):
-        if not all(each.gap <= COARSE * size for each in parities):
-            raise ParityError(
-                f"with its quantised weights in float32 the model's output differs by {gap:.2g} of {size:.2g}; "
-                "expected at most a tenth: explain the model before it was quantised"
-            )
-        return (
-            f"the model is quantised; explained are the same weights in float32, whose output differs by {gap:.2g}",
-        )
-    if not all(each.holds for each in parities):  # outputs may be small since what they are sums of cancels
-        pairs = ((a, b) for a, b in zip(found, moved(), strict=True) if a.is_floating_point())
-        sizes = [Parity.of(b, a, 0.0).gap / MOVE for a, b in pairs]
-        parities = [replace(each, floor=min(1.0, size)) for each, size in zip(parities, sizes, strict=True)]
-    if not all(each.holds for each in parities):
-        raise ParityError(
-            "a Python module with the weights of the scripted, traced or hand-written one gives another output, by "
-            f"{gap:.2g}; expected rounding: pass the module it was made of"
-        )
-    return ()
