@@ -8,7 +8,8 @@ powers of two, by the digits of the examples' numbers; further ones check what t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -59,46 +60,77 @@ def example_of_sequence(
         UsageError: If one sequence serves several examples.
         NonFiniteError: If gradients are too large to be weighed.
     """
+    plain, others, base = _PlainGradients(passes[0], rows, sequences, coarsest), passes[1:], base_of(coarsest)
+    found = torch.where(plain.read, 0, -1)
+    places = len(digits_of(examples, base))
+    for place, weighed in enumerate(others[:places]):
+        power = plain.power(weighed)
+        plain.check(weighed, power.exp2())
+        found += torch.where(plain.read, power.long() * base**place, 0)
+    if bool((found >= examples).any()):
+        raise _depend_on_another()
+    for weighed, exponents in zip(others[places:], _exponents(examples, base)[places:], strict=True):
+        plain.check(weighed, exponents[found.clamp_min(0)].double().exp2())
+    return found
 
-    def products(one: Parts, other: Parts) -> Tensor:
-        total = torch.zeros(sequences, dtype=torch.float64, device="cpu")
-        for a, b, own in zip(one, other, rows, strict=True):
-            if a is not None and b is not None:
-                total.index_add_(0, own.cpu(), (a.detach().double() * b.detach().double()).sum(dim=(0, 2)).cpu())
-        return total
 
-    def check(weighed: Parts, times: Tensor) -> None:
+@dataclass(frozen=True)
+class _PlainGradients:
+    """The gradients without weights, which tell by how much others are weighed."""
+
+    parts: Parts
+    rows: Sequence[Tensor]
+    sequences: int
+    coarsest: torch.dtype
+
+    def power(self, weighed: Parts) -> Tensor:
+        """Return the power of two by which the gradient of each sequence is weighed, 0 where none is read."""
+        times = self._products(self.parts, weighed) / self._size.square()
+        return torch.where(self.read, times, 1.0).clamp_min(1.0).log2().round()
+
+    def check(self, weighed: Parts, times: Tensor) -> None:
+        """Refuse weighed gradients that are not so many times the plain ones: a sequence serves several examples."""
         off = [
             None
             if a is None or b is None
             else b.detach().double() - times[own.cpu()].to(b.device)[:, None] * a.detach()
-            for a, b, own in zip(plain, weighed, rows, strict=True)
+            for a, b, own in zip(self.parts, weighed, self.rows, strict=True)
         ]
-        size, gap = products(weighed, weighed).sqrt(), products(off, off).sqrt()
-        if bool((finite & ~size.isfinite()).any()):
-            raise NonFiniteError(f"gradients are too large for {coarsest}; explain the examples one at a time")
+        size, gap = self._products(weighed, weighed).sqrt(), self._products(off, off).sqrt()
+        if bool((self._finite & ~size.isfinite()).any()):
+            raise NonFiniteError(f"gradients are too large for {self.coarsest}; explain the examples one at a time")
+        close = OF_ANOTHER[self.coarsest] * torch.maximum(size, self._size)
         # what has lost its digits, being so small, may be anything up to the largest weight
-        allowed = torch.where(read, OF_ANOTHER[coarsest] * torch.maximum(size, own_size), 2.0**base * own_size + least)
-        if bool((finite & (gap > allowed)).any()):
+        allowed = torch.where(self.read, close, 2.0 ** base_of(self.coarsest) * self._size + self._least)
+        if bool((self._finite & (gap > allowed)).any()):
             raise _depend_on_another()
 
-    plain, *others = passes
-    base, kind = base_of(coarsest), torch.finfo(coarsest)
-    least = max(kind.smallest_normal * kind.eps / OF_ANOTHER[coarsest], LEAST)
-    own_size = products(plain, plain).sqrt()
-    finite = own_size.isfinite()
-    read = finite & (own_size > least)
-    found = torch.where(read, 0, -1)
-    places = len(digits_of(examples, base))
-    for place, weighed in enumerate(others[:places]):
-        power = torch.where(read, products(plain, weighed) / own_size.square(), 1.0).clamp_min(1.0).log2().round()
-        check(weighed, power.exp2())
-        found += torch.where(read, power.long() * base**place, 0)
-    if bool((found >= examples).any()):
-        raise _depend_on_another()
-    for weighed, exponents in zip(others[places:], _exponents(examples, base)[places:], strict=True):
-        check(weighed, exponents[found.clamp_min(0)].double().exp2())
-    return found
+    @cached_property
+    def read(self) -> Tensor:
+        """Whether the gradient of each sequence tells the example that reads it, shape (sequences,)."""
+        return self._finite & (self._size > self._least)
+
+    @cached_property
+    def _size(self) -> Tensor:
+        return self._products(self.parts, self.parts).sqrt()
+
+    @cached_property
+    def _finite(self) -> Tensor:
+        return self._size.isfinite()
+
+    @property
+    def _least(self) -> float:
+        """Gradients up to this have lost digits."""
+        kind = torch.finfo(self.coarsest)
+        return max(kind.smallest_normal * kind.eps / OF_ANOTHER[self.coarsest], LEAST)
+
+    def _products(self, one: Parts, other: Parts) -> Tensor:
+        """Multiply the gradients of each sequence with others, shape (sequences,)."""
+        total = torch.zeros(self.sequences, dtype=torch.float64, device="cpu")
+        for a, b, own in zip(one, other, self.rows, strict=True):
+            if a is not None and b is not None:
+                total.index_add_(0, own.cpu(), (a.detach().double() * b.detach().double()).sum(dim=(0, 2)).cpu())
+        return total
 
 
 def complete_examples(found: Tensor, probes: Iterator[Tensor]) -> Tensor:
