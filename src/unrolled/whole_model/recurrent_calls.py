@@ -12,9 +12,9 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.explanation.named_failures import named_failures
 from unrolled.explanation.networks.compiled_as_python import compiled_as_python
 from unrolled.explanation.networks.find_network import RECURRENT_MODULES
+from unrolled.explanation.networks.find_steps import called_methods, found_steps
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
-from unrolled.explanation.networks.seen_steps import found_steps, seen_steps
 from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import copy_tensors
@@ -47,7 +47,7 @@ def recurrent_calls(
             with named_failures((*args, *kwargs.values())):
                 outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
 
-    seen = seen_steps(model, run)
+    seen = called_methods(model, run)
     steps = found_steps(seen)
     for each in seen:
         if each.path in steps and steps[each.path].method == each.method:

@@ -14,8 +14,9 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.own_steps.step_calls import StepForm
 from unrolled.errors import UnknownNameError, UnrolledError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
+from unrolled.explanation.networks.called_method import CalledMethod
+from unrolled.explanation.networks.find_steps import called_methods, found_steps, named_step
 from unrolled.explanation.networks.not_found import called_once, no_step, none_found
-from unrolled.explanation.networks.seen_steps import SeenStep, found_steps, named_step, seen_steps
 from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.this_thread import in_this_thread
 
@@ -97,7 +98,7 @@ class _Search:
         Raises:
             UsageError: If there is none.
         """
-        called = self._seen_steps() if self.of_users or not self.found else []
+        called = self._called_methods() if self.of_users or not self.found else []
         steps = found_steps(called)
         if self.found:
             steps = {path: steps[path] for path in _inside(self.of_users, steps)}
@@ -114,7 +115,7 @@ class _Search:
             UnknownNameError: If there is no module at a path.
         """
         adapters = [each for each in wanted if isinstance(each, CellAdapter)]
-        seen = cache(lambda: self._seen_steps(adapters))
+        seen = cache(lambda: self._called_methods(adapters))
         chosen: set[str] = set()
         steps: dict[str, StepForm] = {}
         for each in wanted:
@@ -139,7 +140,7 @@ class _Search:
         if not any(map(self._is_in_a_part, cells)):
             return {}
         try:
-            seen = self._seen_steps()
+            seen = self._called_methods()
             steps = found_steps(seen)
         except UnrolledError:  # what is opened needs no step
             return {}
@@ -159,8 +160,8 @@ class _Search:
         parts = (self.modules.get(".".join(names[:count])) for count in range(1, len(names)))
         return any(not isinstance(each, nn.ModuleList | nn.ModuleDict | NoneType) for each in parts)
 
-    def _seen_steps(self, adapters: Sequence[CellAdapter] = ()) -> list[SeenStep]:
-        return seen_steps(self.model, self.run, adapters, owned=[self.modules[path] for path in self.of_users])
+    def _called_methods(self, adapters: Sequence[CellAdapter] = ()) -> list[CalledMethod]:
+        return called_methods(self.model, self.run, adapters, owned=[self.modules[path] for path in self.of_users])
 
 
 def _inside(places: Sequence[str], paths: Iterable[str]) -> list[str]:

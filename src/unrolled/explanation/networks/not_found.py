@@ -10,14 +10,14 @@ from torch import nn
 from unrolled.decomposition.opening.recurrent_twin import quantised_kind
 from unrolled.errors import kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
+from unrolled.explanation.networks.called_method import CalledMethod
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
-from unrolled.explanation.networks.seen_steps import SeenStep
 
 __all__ = ["called_once", "no_step", "none_found"]
 
 
-def called_once(seen: Sequence[SeenStep]) -> str:
+def called_once(seen: Sequence[CalledMethod]) -> str:
     """Say how to name what takes a state and is called once: one call does not show that it is a step."""
     once = [each for each in seen if len(each.calls) == 1 and each.form(asked=True) is not None]
     if not once:
