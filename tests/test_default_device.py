@@ -13,7 +13,7 @@ from torch import nn
 import unrolled
 
 SOURCE = Path(unrolled.__file__).parent
-PARTS = "decomposition explanation whole_model held_forward linalg expansions report".split()
+PARTS = "decomposition explanation whole_model held_forward forward_mode linalg expansions report".split()
 """What runs in the four calls. Cells and composition models make parameters, on the default device as torch.nn does."""
 FACTORIES = frozenset(
     "zeros ones empty full eye arange linspace logspace tensor as_tensor asarray scalar_tensor rand randn randint "

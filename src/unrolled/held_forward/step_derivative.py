@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
+from unrolled.forward_mode.written_operations import WrittenOperations, with_written_operations
 from unrolled.held_forward.operations.operands_read import copied_data
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.operations.positional_operands import with_positions
 from unrolled.held_forward.operations.python_values import FROM_PYTHON, TAKES_OUT, TO_NUMPY, taken_out_error
 from unrolled.held_forward.outside.taken_places import TakenPlaces
-from unrolled.linalg.written_operations import WrittenOperations, with_written_operations
 
 __all__ = ["with_all_derivatives"]
 

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import unrolled
+from unrolled.forward_mode.written_operations import with_written_operations
 from unrolled.linalg.quadrature import taylor_sum
-from unrolled.linalg.written_operations import with_written_operations
 
 D = 4
 

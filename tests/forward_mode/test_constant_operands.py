@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.func import grad, jacfwd, jvp, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from unrolled.linalg.written_operations import with_written_operations
+from unrolled.forward_mode.written_operations import with_written_operations
 
 torch.manual_seed(0)
 W, C = torch.randn(3, 3), torch.randn(4, 3)

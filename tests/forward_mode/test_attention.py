@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from unrolled.linalg.written_operations import with_written_operations
+from unrolled.forward_mode.written_operations import with_written_operations
 
 D = 4
 

@@ -1,6 +1,7 @@
 """Three derivatives of an operation of a step by forward mode, as expansions take them, against reverse mode.
 
-An operation for which this fails in a new version of torch needs an entry in ``unrolled.linalg.written_operations``.
+An operation for which this fails in a new version of torch needs an entry in
+``unrolled.forward_mode.written_operations``.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import special
 
+from unrolled.forward_mode.written_operations import with_written_operations
 from unrolled.linalg.quadrature import taylor_sum
-from unrolled.linalg.written_operations import with_written_operations
 
 D = 4
 

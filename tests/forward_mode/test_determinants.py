@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 import torch
 
-from unrolled.linalg.written_operations import with_written_operations
+from unrolled.forward_mode.written_operations import with_written_operations
 
 D = 4
 

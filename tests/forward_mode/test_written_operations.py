@@ -11,8 +11,8 @@ from torch import nn, special
 
 import unrolled
 from unrolled.errors import UnsupportedOperationError
+from unrolled.forward_mode.written_operations import with_written_operations
 from unrolled.linalg.quadrature import taylor_sum
-from unrolled.linalg.written_operations import with_written_operations
 
 D = 4
 

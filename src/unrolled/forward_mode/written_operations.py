@@ -22,8 +22,8 @@ from torch import Tensor, special
 from torch._C._functorch import is_batchedtensor
 from torch.autograd.forward_ad import unpack_dual
 
-from unrolled.linalg.constant_operands import ConstantOperands
-from unrolled.linalg.determinants import det, logdet, slogdet
+from unrolled.forward_mode.constant_operands import ConstantOperands
+from unrolled.forward_mode.determinants import det, logdet, slogdet
 
 __all__ = ["WrittenOperations", "with_written_operations"]
 
