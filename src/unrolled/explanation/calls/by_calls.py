@@ -1,4 +1,4 @@
-"""Explanations made of all calls of a model's recurrent networks."""
+"""The explanation of each example by all calls: one sequence, or several in one ledger."""
 
 from __future__ import annotations
 

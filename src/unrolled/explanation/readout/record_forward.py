@@ -98,7 +98,7 @@ def _weights(rnn: nn.Module) -> list[Tensor | None]:
 
 
 class NotOneCallError(UsageError):
-    """A model calls its recurrent network never, or several times."""
+    """An output is not explained by one call of one network; then all calls are opened, if no ray was asked for."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def record_forward(rnn: Network, run: ModelRun) -> RecordedForward:
     """Run a model in evaluation mode once, and open the recurrent network inside it on the inputs it received.
 
     Raises:
-        NotOneCallError: If the network is not called once, as torch.nn's are.
+        NotOneCallError: If the network is not called once, or not as torch.nn's are.
         ParityError: If the recomputed states differ from the network's own by more than rounding.
     """
     calls: list[_Call] = []
