@@ -42,8 +42,8 @@ class SelectedTarget:
         plain: Any,
         target: Target | str | None,
         classes: Sequence[str] | None,
-        against: int | str | None = None,
-        arguments: object = (),
+        against: int | str | None,
+        arguments: object,
     ) -> SelectedTarget:
         """Find the target in what a plain run returned.
 

@@ -110,7 +110,7 @@ def _own_output(
 
 
 def network_outputs(
-    rnn: Network | Cell, inputs: Tensor | PackedSequence, lengths: Lengths = None, state: InitialState = None
+    rnn: Network | Cell, inputs: Tensor | PackedSequence, lengths: Lengths, state: InitialState
 ) -> Tensor:
     """Run a network or a cell once in evaluation mode; return its outputs, shape (time, batch, features)."""
     with without_grad_and_autocast(), eval_mode(rnn):
@@ -124,8 +124,8 @@ def network_outputs(
 def open_network(
     rnn: Network | Cell,
     inputs: Tensor | PackedSequence,
-    lengths: Lengths = None,
-    state: InitialState = None,
+    lengths: Lengths,
+    state: InitialState,
     known: Tensor | PackedSequence | None = None,
 ) -> OpenedNetwork:
     """Run a network on a batch and record every layer's states; the first arguments are those of :func:`decompose`.

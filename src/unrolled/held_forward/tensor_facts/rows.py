@@ -123,9 +123,7 @@ class Rows:
             self.arguments.append(self.rows[-1])
         return leaf.clone()
 
-    def open_tokens(
-        self, name: str, table: Tensor | None, vectors: Tensor, positions: Tensor, kind: Kind = "token"
-    ) -> Tensor:
+    def open_tokens(self, name: str, table: Tensor | None, vectors: Tensor, positions: Tensor, kind: Kind) -> Tensor:
         """Make rows of the vectors of tokens; those of position -1, which the model adds, are the table's."""
         own = positions >= 0
         if bool(own.all()):
