@@ -93,13 +93,11 @@ def _mean_of_members(held: HeldRuns) -> tuple[Contributions, tuple[str, ...]]:
 
 def _behind_held(held: HeldRuns, means: Contributions, exact: bool) -> BehindHeld:
     """Find what the output depends on only through results that are held, not what an expansion leaves out."""
-    model, asked, select = held.plain.model, held.asked, held.select
+    asked = held.asked
     unread = means if exact or not (means.unread or means.unread_numbers) else _unread_by_all_terms(held, means)
     members = asked.expansion.members() if exact else (*asked.expansion.members(), Secant())
-    reads = HeldReads(model, asked.args, asked.kwargs, select, members, asked.seed, asked.share)
-    return behind_held(
-        model, asked.args, asked.kwargs, select, unread.unread, unread.unread_numbers, reads.still_unread
-    )
+    reads = HeldReads(held.plain.model, asked.args, asked.kwargs, held.select, members, asked.seed, asked.share)
+    return behind_held(reads, unread.unread, unread.unread_numbers)
 
 
 def _unread_by_all_terms(held: HeldRuns, means: Contributions) -> Contributions:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from unrolled.explanation.further_runs.behind_held import (
+from unrolled.explanation.arguments_read import (
     INPUTS,
     arguments_at,
     opened_arguments,

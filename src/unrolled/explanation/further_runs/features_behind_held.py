@@ -76,4 +76,4 @@ def features_behind_held(
     except Exception:  # a model may fail in any way where its operations are held
         return BehindHeld()
     with preserved(model, asked.seed), without_autocast():
-        return behind_held(model, asked.args, asked.kwargs, select, found.arguments, found.numbers, held.still_unread)
+        return behind_held(held, found.arguments, found.numbers)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from unrolled.decomposition.held_networks.held_model import HeldModel
 from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
 from unrolled.expansions.base import Linearisation
-from unrolled.explanation.further_runs.behind_held import (
+from unrolled.explanation.arguments_read import (
     opened_arguments,
     read_arguments,
     unread_numbers,
