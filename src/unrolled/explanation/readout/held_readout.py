@@ -83,40 +83,46 @@ class HeldReadouts:
             UnsupportedOperationError: If the target does not depend on the states by any operation that carries value,
                 or the held run differs from the plain one.
         """
-        recorded, states, batch = self._recorded, self._recorded.states, self._batch
-        logit = select_target(recorded.output, self._targets[place], batch).detach()
+        recorded, states, target = self._recorded, self._recorded.states, self._targets[place]
+        logit = select_target(recorded.output, target, self._batch).detach()
         refuse_infinite(logit)
         output, rows = self._outputs[place], self._rows.rows
         check_linear(output, NODES)
         linear = LinearOutput(output, [row.leaf for row in rows], keeps=len(self._targets) > 1)
-        if linear.reads_held_only(range(len(states)), rows):
+        parts = self._checked_parts(linear, logit)
+        weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
+        from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
+        beside = zip(rows[len(states) :], parts[len(states) :], strict=True)
+        of_rows = [(row, part) for row, part in beside if part is not None and bool(part.any())]
+        biases: dict[str, Tensor] = {}
+        for row, part in of_rows:
+            biases[row.name] = biases[row.name] + part if row.name in biases else part
+        held = {row.name for row, _ in of_rows if row.kind == "held"}
+        read = [part for row, part in of_rows if row.is_of_arguments]
+        notes = bias_notes(biases, held, self._rows.tables, read, from_states)
+        coarsest = coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states)))
+        is_sigmoid = self._are_sigmoids[place]
+        return Readout(
+            weights=tuple(weights),
+            logit=logit,
+            bias=logit - from_states,
+            dtype=coarsest,
+            order=_examples(linear, recorded, target, states, coarsest).argsort(),
+            notes=(*sigmoid_note(is_sigmoid), *notes),
+            biases=biases,
+            is_sigmoid=is_sigmoid,
+        )
+
+    def _checked_parts(self, linear: LinearOutput, logit: Tensor) -> list[Tensor | None]:
+        """Return what each row contributes to a target; refuse one that they do not sum to, or that no state moves."""
+        if linear.reads_held_only(range(len(self._recorded.states)), self._rows.rows):
             last = held_last(self._held_names)
             raise UnsupportedOperationError(f"the target depends on the states by held results only, if at all{last}")
         parts = [each.detach() if each is not None else None for each in linear.split()]
-        gap = sum_gap(output, logit, parts, self._coarsest)
+        gap = sum_gap(linear.output, logit, parts, self._coarsest)
         if gap is not None:
             raise UnsupportedOperationError(f"a held run differs from the model's own output by {gap:.2g}")
-        weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
-        from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
-        biases: dict[str, Tensor] = {}
-        held: set[str] = set()
-        read: list[Tensor] = []
-        for row, part in zip(rows[len(states) :], parts[len(states) :], strict=True):
-            if part is not None and bool(part.any()):
-                held |= {row.name} if row.kind == "held" else set()
-                read += [part] if row.is_of_arguments else []
-                biases[row.name] = biases[row.name] + part if row.name in biases else part
-        coarsest = coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states)))
-        return Readout(
-            tuple(weights),
-            logit,
-            logit - from_states,
-            coarsest,
-            _examples(linear, recorded, self._targets[place], states, coarsest).argsort(),
-            (*sigmoid_note(self._are_sigmoids[place]), *bias_notes(biases, held, self._rows.tables, read, from_states)),
-            biases,
-            self._are_sigmoids[place],
-        )
+        return parts
 
 
 def _examples(
