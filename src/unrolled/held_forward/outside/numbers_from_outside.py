@@ -51,7 +51,10 @@ class NumbersFromOutside(OperationMode):
             self.note_what_modules_keep()  # of a model whose own __call__ tells no hook that a run begins
 
     def note_what_modules_keep(self) -> None:
-        """Note what the modules keep now as made before the run."""
+        """Note what the modules keep now as made before the run, and forget what carries nothing any more."""
+        for each in self._from_outside:  # of a restored tensor, which this run may write value into
+            if not carries(each):
+                self._from_outside.pop(each)
         if self._model is not None:
             for each in filter(carries, (*all_buffers(self._model).values(), *unregistered_tensors(self._model))):
                 self._from_outside[each] = each.detach()
