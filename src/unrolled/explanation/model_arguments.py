@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.arguments import refuse_meta, refuse_nested
@@ -57,6 +58,8 @@ def model_arguments(
     arguments = named_arguments(args, given)
     refuse_meta(arguments)
     refuse_nested(arguments)
+    if isinstance(model, torch.jit.ScriptModule):  # it shows the signature of a function, with self, or none
+        return given
     try:
         signature = inspect.signature(model.forward)
     except (TypeError, ValueError):  # a forward of C has none
