@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 from torch.distributions import Distribution
 
-__all__ = ["example_target", "has_classes", "likely_targets"]
+__all__ = ["example_of_class", "example_target", "has_classes", "likely_targets"]
 
 Pick = Callable[[Any], Any]
 
@@ -48,6 +48,15 @@ def example_target(output: object, batch: int | None = None) -> str:
         if batch is None or pick(output).numel() == batch:
             return f": target={code}"
     return ""
+
+
+def example_of_class(output: Tensor, batch: int, place: int) -> str:
+    """Write a target that picks the class at a place for each example, as the end of an error's sentence."""
+    for index in INDICES.get(output.dim(), ()) if output.numel() else ():
+        of_class = f"{index[:-2]}{place}]" if index.endswith("0]") else index
+        if _indexed(_whole, index)(output).numel() == batch:
+            return f" such as lambda out: out{of_class}"
+    return f" that picks one number for each of {batch} examples"
 
 
 def _indexed(pick: Pick, index: str) -> Pick:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import ShapeError, UsageError, kind_of
-from unrolled.explanation.targets.likely_targets import example_target
+from unrolled.explanation.targets.likely_targets import example_of_class, example_target
 from unrolled.explanation.targets.output_classes import class_index
 from unrolled.explanation.targets.target_function import called_target
 
@@ -65,10 +65,10 @@ def class_outputs(output: object, target: object, batch: int) -> Tensor:
     elif output.dim() == 1 and batch == 1:
         output = output[None]
     if output.dim() != 2 or output.shape[0] != batch:
-        last = "-1, :" if output.dim() == 3 and len(output) != batch == output.shape[1] else ":, -1"  # time first
+        place = target if isinstance(target, int) else 0
         raise ShapeError(
-            f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target such as "
-            f"lambda out: out[{last}, {target if isinstance(target, int) else 0}]"
+            f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target"
+            f"{example_of_class(output, batch, place)}"
         )
     if not output.shape[1]:
         raise ShapeError(f"the output has shape {tuple(output.shape)}; expected a class or more")

@@ -1,0 +1,45 @@
+"""The target that a refusal of an output suggests is one that explains it."""
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import ShapeError
+
+
+class Tagger(nn.Module):
+    """Gives classes for each step, in the arrangement that is asked for."""
+
+    def __init__(self, arrange):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rnn, self.head, self.arrange = nn.GRU(2, 3), nn.Linear(3, 4), arrange
+
+    def forward(self, x):
+        return self.arrange(self.head(self.rnn(x)[0]))
+
+
+ONE_TEXT, BATCH = torch.zeros(5, 2), torch.zeros(5, 3, 2)
+OUTPUTS = {
+    "(time, classes)": (ONE_TEXT, lambda y: y, "out[-1:, 1]", lambda out: out[-1:, 1]),
+    "(time, batch, classes)": (BATCH, lambda y: y, "out[-1, :, 1]", lambda out: out[-1, :, 1]),
+    "(batch, time, classes)": (BATCH, lambda y: y.transpose(0, 1), "out[:, -1, 1]", lambda out: out[:, -1, 1]),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_suggested_target_fits_the_output(name):
+    x, arrange, written, target = OUTPUTS[name]
+    with pytest.raises(ShapeError, match=re.escape(f"a callable target such as lambda out: {written}") + "$"):
+        unrolled.explain_batch(Tagger(arrange), x, target=1)
+    found = unrolled.explain_batch(Tagger(arrange), x, target=target)
+    assert len(found) == (1 if x.dim() == 2 else 3)
+    assert abs(found[0].ledger.remainder) < 1e-6
+
+
+def test_no_target_is_suggested_where_none_fits():
+    with pytest.raises(ShapeError, match=r"\(15, 4\); expected \(3, classes\), or a callable target that picks one n"):
+        unrolled.explain_batch(Tagger(lambda y: y.flatten(0, 1)), BATCH, target=1)
