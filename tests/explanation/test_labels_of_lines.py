@@ -239,6 +239,28 @@ def test_a_decoder_names_what_it_was_given_and_what_it_put_in():
         unrolled.explain(Model(way), source, target, target=1, tokens={"cell": ["ein", "Film"]})
 
 
+def hops(model, ids):
+    """Read the states of a text by attention, in three steps."""
+    memory = model.one(model.embed(ids))[0]
+    state = memory[:, -1]
+    for _ in range(3):
+        weights = torch.softmax(memory @ state[..., None], 1)
+        state = model.cell((weights * memory).sum(1)[:, :E], state)
+    return state
+
+
+def test_words_of_the_one_text_are_not_those_of_a_sequence_that_reads_its_states():
+    found = unrolled.explain(Model(hops), IDS, target=1, tokens=WORDS)
+    assert [each.tokens for each in found.sequences] == [tuple(WORDS), ("x0", "x1", "x2")]
+    assert "positions are numbered" in found.sequences[1].notes[0]
+    named = unrolled.explain(Model(hops), IDS, target=1, tokens={"one": WORDS})
+    assert named.tokens == found.tokens
+    each = unrolled.explain_batch(Model(hops), IDS.repeat(2, 1), target=1, tokens=[WORDS, WORDS])
+    assert [one.tokens for one in each] == [found.tokens] * 2
+    with pytest.raises(ShapeError, match="3 tokens for one of 4 positions"):  # the control: it is the text that counts
+        unrolled.explain(Model(hops), IDS, target=1, tokens={"one": WORDS[:3]})
+
+
 def test_days_stand_beside_the_numbers_of_their_step():
     series, days = torch.randn(1, 4, E, dtype=torch.float64), ["mo", "tu", "we", "th"]
     model = Model(lambda m, x: both_ways(m, x))

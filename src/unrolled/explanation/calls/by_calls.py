@@ -92,7 +92,8 @@ def _named_tokens(
     lines = [opened.line for opened in found.lines]
     named = []
     one_text = [read_the_same([(traces[part.line], part.row) for part in parts]) for parts in examples]
-    sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text)
+    reads_ids = [[traces[part.line].reads_ids for part in parts] for parts in examples]
+    sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text, reads_ids)
     for parts, given in zip(examples, sorted_words, strict=True):
         own = []
         for part, words in zip(parts, given, strict=True):

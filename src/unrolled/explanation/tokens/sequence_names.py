@@ -56,13 +56,16 @@ def of_one(given: Words) -> Tokens:
     return given
 
 
-def given_words(tokens: Words, names: Sequence[Sequence[str]], one_text: Sequence[bool]) -> list[list[object]]:
+def given_words(
+    tokens: Words, names: Sequence[Sequence[str]], one_text: Sequence[bool], reads_ids: Sequence[Sequence[bool]]
+) -> list[list[object]]:
     """Sort the words that were given by example and sequence.
 
     Args:
         tokens: The words, as the user gave them.
         names: The names of the sequences that each example reads.
         one_text: Whether the sequences of each example read the same ids, as both directions of a text do.
+        reads_ids: Whether each of these sequences reads ids; one that does not has no words of the text.
 
     Raises:
         ShapeError: If they are of another number of examples or sequences.
@@ -81,9 +84,13 @@ def given_words(tokens: Words, names: Sequence[Sequence[str]], one_text: Sequenc
     if len(names) == 1 and len(rows) == len(names[0]) > 1 and nested:
         return [rows]
     if all(len(each) == 1 or same for each, same in zip(names, one_text, strict=True)):
-        return [[row] * len(each) for row, each in zip(word_rows(tokens, len(names)), names, strict=True)]
+        return [
+            [row if of_ids or len(each) == 1 else None for of_ids in each]
+            for row, each in zip(word_rows(tokens, len(names)), reads_ids, strict=True)
+        ]
+    kind = "texts" if nested else "words"
     raise ShapeError(
-        f"tokens are {len(rows)} texts; expected words for each sequence: tokens={{{names[0][0]!r}: [...], …}}, with "
+        f"tokens are {len(rows)} {kind}; expected words for each sequence: tokens={{{names[0][0]!r}: [...], …}}, with "
         f"the names {', '.join(names[0])}"
     )
 

@@ -43,6 +43,11 @@ class Traces:
     """Whether tokens or vectors are read, and none of them by one position alone."""
 
     @property
+    def reads_ids(self) -> bool:
+        """Whether the likeliest text is one of ids."""
+        return bool(self.found) and self.found[0].ids is not None
+
+    @property
     def of_tokens(self) -> Traces:
         """The traces of tokens, without those of ids that the model made: words name tokens."""
         return replace(
@@ -85,7 +90,7 @@ def read_one_text(traces: Sequence[tuple[Traces, int]]) -> bool:
 
 
 def _of_ids(traces: Sequence[tuple[Traces, int]]) -> list[tuple[Trace, int]]:
-    return [(each.found[0], row) for each, row in traces if each.found and each.found[0].ids is not None]
+    return [(each.found[0], row) for each, row in traces if each.reads_ids]
 
 
 def steps_of_argument(trace: Trace, row: int) -> tuple[list[int], int] | None:
