@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unrolled.errors import ParityError, RandomOperationError
-from unrolled.held_forward.all_modules import all_modules
+from unrolled.held_forward.all_modules import all_modules, all_parameters
 from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import tensors_in
@@ -52,6 +52,7 @@ class TwoRuns:
         self.model, self.modules, self.generators, self.seeded = model, tuple(modules), generators, seeded
         self._run = run
         self._first: list[Tensor] = []
+        self._held = frozenset(all_parameters(model))
 
     def run(self) -> Any:
         """Run the model once more."""
@@ -129,6 +130,11 @@ class TwoRuns:
                 "deterministic"
             )
         drawn = self._sources(select)
+        made = [name for name in all_parameters(self.model) if name not in self._held]
+        if made:
+            return RandomOperationError(
+                f"the model makes {_listed(made)} in its first call, of random numbers; call the model once before"
+            )
         cause = f"{_listed(drawn)} draws random numbers" if drawn else "it draws random numbers or keeps a state"
         seed = ", or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one draw"
         return RandomOperationError(
