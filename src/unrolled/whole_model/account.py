@@ -68,7 +68,8 @@ def account(
         classes: Names of the model's outputs.
         tokens: The words of the text, or of each text of the batch, for display; of a model that reads several texts,
             the words of all of them one after the other; of a model that reads numbers, the names of the steps.
-        features: Names of the numbers of a step, for a model that reads numbers.
+        features: Names of the numbers of a step, for a model that reads numbers: of the first argument that holds
+            numbers, or of all such arguments one after the other.
         expansion: How recurrent networks are expanded; see :func:`unrolled.decompose`.
         share: Part of a gated product that is credited to its content, from 0 to 1.
         seed: Of a model that draws random numbers, the draw to account for: every run starts all generators from this
