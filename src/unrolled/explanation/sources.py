@@ -15,7 +15,7 @@ from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.held_forward.token_ids.token_vectors import INTEGERS
-from unrolled.model_runs.nested_tensors import items_of, tensors_in, with_items
+from unrolled.model_runs.nested_tensors import items_of, tensors_in, with_parts
 
 __all__ = ["Sources", "is_mask", "source_module"]
 
@@ -54,16 +54,18 @@ class Sources:
 
     def open(self, name: str, value: Any) -> Any:
         """Return an argument as the model receives it; tuples, lists, dictionaries and dataclasses are searched."""
+        return self._open(name, value, {})
+
+    def _open(self, name: str, value: Any, made: dict[int, Any]) -> Any:
         if isinstance(value, Tensor):
             return self._open_tensor(name, value)
         if type(value) is PackedSequence:
             return value._replace(data=self._open_tensor(name, value.data))
-        items = items_of(value)
-        if items is None:
+        if items_of(value) is None:
             if value is not None and not isinstance(value, bool | int | float | str | bytes):
                 self.unread.append(f"argument {name} is {kind_of(value)}, {_way_to_read(value)}")
             return value
-        return with_items(value, {key: self.open(f"{name}.{key}", each) for key, each in items.items()})
+        return with_parts(value, lambda key, each: self._open(f"{name}.{key}", each, made), made)
 
     def _open_tensor(self, name: str, value: Tensor) -> Tensor:
         if value.is_complex():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from copy import copy
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unrolled.held_forward.operations.operands import of_kind
 
-__all__ = ["Place", "copy_tensors", "items_of", "leaves", "rebuilt", "tensors_in", "with_items"]
+__all__ = ["Place", "copy_tensors", "items_of", "leaves", "rebuilt", "tensors_in", "with_parts"]
 
 Place = tuple[Any, ...]
 """Where a tensor stands: the indices, keys and names of fields that lead to it."""
@@ -31,24 +31,38 @@ def tensors_in(value: object) -> Iterator[Tensor]:
     return (each for _, each in leaves(value))
 
 
-def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, Tensor]]:
+def leaves(value: object) -> Iterator[tuple[Place, Tensor]]:
     """Walk through the tensors in arguments or results, each with its place."""
+    return _leaves(value, (), set())
+
+
+def _leaves(value: object, place: Place, inside: set[int]) -> Iterator[tuple[Place, Tensor]]:
     if isinstance(value, Tensor):
         yield place, value
-    for key, each in (items_of(value) or {}).items():
-        yield from leaves(each, (*place, key))
+    items = items_of(value)
+    if items is None or id(value) in inside:
+        return
+    inside.add(id(value))
+    for key, each in items.items():
+        yield from _leaves(each, (*place, key), inside)
+    if not is_dataclass(value):
+        inside.discard(id(value))
 
 
 def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> Any:
     """Return arguments or results with other tensors at some places, or with pairs of numbers for complex ones."""
-    if isinstance(value, Tensor):
-        other = tensors.get(place, value)
-        is_pairs = value.is_complex() and not other.is_complex()
-        return torch.complex(*other.unbind(-1)) if is_pairs else other
-    items = items_of(value)
-    if items is None:
-        return value
-    return with_items(value, {key: rebuilt(each, tensors, (*place, key)) for key, each in items.items()})
+    made: dict[int, Any] = {}
+
+    def part(value: Any, place: Place) -> Any:
+        if isinstance(value, Tensor):
+            other = tensors.get(place, value)
+            is_pairs = value.is_complex() and not other.is_complex()
+            return torch.complex(*other.unbind(-1)) if is_pairs else other
+        if items_of(value) is None:
+            return value
+        return with_parts(value, lambda key, each: part(each, (*place, key)), made)
+
+    return part(value, place)
 
 
 def items_of(value: object) -> dict[Any, Any] | None:
@@ -62,14 +76,29 @@ def items_of(value: object) -> dict[Any, Any] | None:
     return None
 
 
-def with_items(value: Any, items: Mapping[Any, Any]) -> Any:
-    """Return a container of the same kind with other parts."""
+def with_parts(value: Any, change: Callable[[Any, Any], Any], made: dict[int, Any]) -> Any:
+    """Return a container of the same kind whose parts are changed.
+
+    Where it is reached again, as the parent of a node of a tree is, it is the one that is being made. One object of a
+    dataclass is one object again, wherever it stands; a list or a dictionary that stands in two places becomes two.
+
+    Args:
+        value: A tuple, list, dictionary or dataclass.
+        change: From the key and the part to the new part.
+        made: The containers that are being made, by the identity of the old ones; empty at first.
+    """
+    if id(value) in made:
+        return made[id(value)]
+    items = items_of(value) or {}
     if isinstance(value, tuple):
-        return of_kind(value, items.values())
-    made = copy(value)
-    for key, item in items.items():
-        if isinstance(made, list | MutableMapping):
-            made[key] = item
+        return of_kind(value, [change(key, each) for key, each in items.items()])
+    new = made[id(value)] = copy(value)
+    for key, each in items.items():
+        item = change(key, each)
+        if isinstance(new, list | MutableMapping):
+            new[key] = item
         else:
-            object.__setattr__(made, key, item)  # of a dataclass, which may be frozen
-    return made
+            object.__setattr__(new, key, item)  # of a dataclass, which may be frozen
+    if not is_dataclass(value):
+        del made[id(value)]
+    return new

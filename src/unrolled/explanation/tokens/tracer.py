@@ -20,7 +20,7 @@ from unrolled.held_forward.tensor_facts.moves import CONVERSIONS
 from unrolled.held_forward.token_ids.table_reads import along_axis, axis_of_one_token, positions_read
 from unrolled.held_forward.token_ids.token_positions import TokenPositions
 from unrolled.held_forward.token_ids.token_vectors import INTEGERS
-from unrolled.model_runs.nested_tensors import items_of, with_items
+from unrolled.model_runs.nested_tensors import items_of, with_parts
 
 __all__ = ["TokenSource", "Tracer"]
 
@@ -74,13 +74,16 @@ class Tracer(NumbersFromOutside, ReadsVariables):
 
     def open(self, value: Any) -> Any:
         """Return an argument as the model receives it."""
+        return self._open(value, {})
+
+    def _open(self, value: Any, made: dict[int, Any]) -> Any:
         if type(value) is PackedSequence:
-            return value._replace(data=self.open(value.data))
+            return value._replace(data=self._open(value.data, made))
         if not isinstance(value, Tensor):
-            items, first = items_of(value), self._count
-            if items is None:
+            first = self._count
+            if items_of(value) is None:
                 return value
-            opened = with_items(value, {key: self.open(each) for key, each in items.items()})
+            opened = with_parts(value, lambda _, each: self._open(each, made), made)
             if isinstance(value, list | tuple) and len(value) > 1 and all(map(_is_text, value)):
                 self.texts.append((first, tuple(each.detach() for each in value)))
             return opened
