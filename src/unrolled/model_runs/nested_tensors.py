@@ -1,10 +1,11 @@
-"""Tensors within the arguments and results of a model: in tuples, lists, dictionaries and dataclasses."""
+"""Tensors within the arguments and results of a model: in tuples, lists, dictionaries, dataclasses and namespaces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from copy import copy
 from dataclasses import fields, is_dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -45,7 +46,7 @@ def _leaves(value: object, place: Place, inside: set[int]) -> Iterator[tuple[Pla
     inside.add(id(value))
     for key, each in items.items():
         yield from _leaves(each, (*place, key), inside)
-    if not is_dataclass(value):
+    if isinstance(value, tuple | list | MutableMapping):
         inside.discard(id(value))
 
 
@@ -66,11 +67,13 @@ def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> A
 
 
 def items_of(value: object) -> dict[Any, Any] | None:
-    """Return the parts of a tuple, list, dictionary or dataclass; None for anything else."""
+    """Return the parts of a tuple, list, dictionary, dataclass or namespace; None for anything else."""
     if isinstance(value, tuple | list):
         return dict(enumerate(value))
     if isinstance(value, MutableMapping):
         return dict(value)
+    if isinstance(value, SimpleNamespace):
+        return dict(vars(value))
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: getattr(value, each.name) for each in fields(value) if hasattr(value, each.name)}
     return None
@@ -79,11 +82,11 @@ def items_of(value: object) -> dict[Any, Any] | None:
 def with_parts(value: Any, change: Callable[[Any, Any], Any], made: dict[int, Any]) -> Any:
     """Return a container of the same kind whose parts are changed.
 
-    Where it is reached again, as the parent of a node of a tree is, it is the one that is being made. One object of a
-    dataclass is one object again, wherever it stands; a list or a dictionary that stands in two places becomes two.
+    Where it is reached again, as the parent of a node of a tree is, it is the one that is being made. A dataclass or
+    namespace is one object again, wherever it stands; a list or a dictionary that stands in two places becomes two.
 
     Args:
-        value: A tuple, list, dictionary or dataclass.
+        value: A tuple, list, dictionary, dataclass or namespace.
         change: From the key and the part to the new part.
         made: The containers that are being made, by the identity of the old ones; empty at first.
     """
@@ -98,7 +101,7 @@ def with_parts(value: Any, change: Callable[[Any, Any], Any], made: dict[int, An
         if isinstance(new, list | MutableMapping):
             new[key] = item
         else:
-            object.__setattr__(new, key, item)  # of a dataclass, which may be frozen
-    if not is_dataclass(value):
+            object.__setattr__(new, key, item)  # of a dataclass, which may be frozen, or a namespace
+    if isinstance(value, list | MutableMapping):
         del made[id(value)]
     return new

@@ -1,0 +1,60 @@
+"""A batch that is a namespace, as loaders of texts give, has the account of its tensors."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from unrolled.errors import UsageError
+
+PREMISE, HYPOTHESIS = torch.tensor([[3, 4, 5]]), torch.tensor([[4, 2]])
+
+
+class Pairs(nn.Module):
+    """Reads two texts of a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.head = nn.Embedding(9, 4), nn.GRU(4, 3, batch_first=True), nn.Linear(6, 2)
+
+    def read(self, ids: Tensor) -> Tensor:
+        state: Tensor = self.rnn(self.embed(ids))[1][0]
+        return state
+
+    def forward(self, batch: Any) -> Tensor:
+        batch.premise = batch.premise.clone()  # a model may write into its batch
+        logits: Tensor = self.head(torch.cat([self.read(batch.premise), self.read(batch.hypothesis)], 1))
+        return logits
+
+
+class Texts(Pairs):
+    """Reads the two texts themselves."""
+
+    def forward(self, premise: Tensor, hypothesis: Tensor) -> Tensor:  # type: ignore[override] # two texts
+        return super().forward(SimpleNamespace(premise=premise, hypothesis=hypothesis))
+
+
+def test_the_tensors_of_a_namespace_are_sources() -> None:
+    batch = SimpleNamespace(premise=PREMISE, hypothesis=HYPOTHESIS)
+    found = unrolled.account(Pairs(), batch, target=1, tokens=list("abcde"))
+    plain = unrolled.account(Texts(), PREMISE, HYPOTHESIS, target=1)
+    assert [*found.texts] == ["0.premise", "0.hypothesis"]
+    for ours, theirs in zip(found.texts.values(), plain.texts.values(), strict=True):
+        assert torch.equal(ours, theirs)
+    words = unrolled.explain(Pairs(), batch, target=1, tokens=[list("abc"), list("de")])
+    assert words.tokens == tuple("abcde")
+    assert batch.premise is PREMISE  # the caller's batch is as it was
+
+
+def test_an_object_of_another_class_is_not_searched() -> None:
+    class Batch:
+        premise, hypothesis = PREMISE, HYPOTHESIS
+
+    with pytest.raises(UsageError, match="argument 0 is a Batch, which is not searched for tensors"):
+        unrolled.account(Pairs(), Batch(), target=1)
