@@ -241,3 +241,17 @@ def test_the_gradients_of_first_states_grow_as_the_number_of_calls_does(monkeypa
         sums.append(sum(asked))
     assert sums[0] > 20
     assert sums[2] - sums[1] <= sums[1] - sums[0] + 20
+
+
+def test_a_first_state_in_a_tuple_of_arguments_is_not_computed():
+    class Actor(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = nn.LSTMCell(4, 3)
+
+        def forward(self, given):
+            seen, (h, c) = given
+            return self.cell(seen, (h, c))[0]
+
+    given = (torch.ones(1, 4), (torch.ones(1, 3), torch.ones(1, 3)))
+    assert not any("initial state is computed" in note for note in unrolled.explain(Actor(), given, target=1).notes)

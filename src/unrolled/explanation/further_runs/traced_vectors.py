@@ -21,9 +21,9 @@ _WITHOUT_TABLE = "tokens"
 class TracedVectors(Tracer):
     """Makes leaves of the vectors of tokens; arguments of numbers have gradients already."""
 
-    def open(self, value: Any) -> Any:
+    def open_part(self, value: Any, made: dict[int, Any]) -> Any:
         """Return an argument as the model receives it."""
-        return value if isinstance(value, Tensor) and value.is_floating_point() else super().open(value)
+        return value if isinstance(value, Tensor) and value.is_floating_point() else super().open_part(value, made)
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run an operation; bags of vectors are vectors as well."""

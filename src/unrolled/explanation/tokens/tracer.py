@@ -74,16 +74,17 @@ class Tracer(NumbersFromOutside, ReadsVariables):
 
     def open(self, value: Any) -> Any:
         """Return an argument as the model receives it."""
-        return self._open(value, {})
+        return self.open_part(value, {})
 
-    def _open(self, value: Any, made: dict[int, Any]) -> Any:
+    def open_part(self, value: Any, made: dict[int, Any]) -> Any:
+        """Return an argument, or a part of one; ``made`` are the containers that are being opened."""
         if type(value) is PackedSequence:
-            return value._replace(data=self._open(value.data, made))
+            return value._replace(data=self.open_part(value.data, made))
         if not isinstance(value, Tensor):
             first = self._count
             if items_of(value) is None:
                 return value
-            opened = with_parts(value, lambda _, each: self._open(each, made), made)
+            opened = with_parts(value, lambda _, each: self.open_part(each, made), made)
             if isinstance(value, list | tuple) and len(value) > 1 and all(map(_is_text, value)):
                 self.texts.append((first, tuple(each.detach() for each in value)))
             return opened
