@@ -104,6 +104,8 @@ def test_numbers_of_one_example_are_not_taken_for_examples(steps):
     model, series = Unbatched(), torch.randn(steps, 4)
     with pytest.raises(UsageError, match=r"of shape \(6,\), not \(batch, classes\): pass target=, an index or a f"):
         unrolled.account(model, series)
+    with pytest.raises(UsageError, match="target=0 of one example, target=lambda out: out of a number an example"):
+        unrolled.account(model, series)
     assert len(unrolled.account(model, series, target=2)) == 1
 
 

@@ -141,10 +141,11 @@ def _predicted(plain: Any, classes: Sequence[str] | None) -> SelectedTarget:
 
 def no_classes(plain: Any) -> UsageError:
     """Return the error about an output of which no number is a class of an example."""
-    found = f"of shape {tuple(plain.shape)}" if isinstance(plain, Tensor) else f"{kind_of(plain)}"
-    one = "an index or a function" if isinstance(plain, Tensor) and plain.dim() == 1 else "a function"
-    of_steps = isinstance(plain, Tensor) and plain.dim() == 3
-    time_first = "; out[-1, :, 0] if the first axis is time" if of_steps else ""
-    return UsageError(
-        f"the output is {found}, not (batch, classes): pass target=, {one}{example_target(plain)}{time_first}"
-    )
+    axes = plain.dim() if isinstance(plain, Tensor) else None
+    found = kind_of(plain) if axes is None else f"of shape {tuple(plain.shape)}"
+    advice = f"a function{example_target(plain)}"
+    if axes == 1:
+        advice = "an index or a function: target=0 of one example, target=lambda out: out of a number an example"
+    elif axes == 3:
+        advice += "; out[-1, :, 0] if the first axis is time"
+    return UsageError(f"the output is {found}, not (batch, classes): pass target=, {advice}")
