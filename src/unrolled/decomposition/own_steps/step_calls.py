@@ -99,8 +99,7 @@ class StepCall:
 
     def run(self, tensors: Mapping[Place, Tensor], function: Callable[..., Any] | None = None) -> Any:
         """Run the step on other tensors."""
-        arguments = {name: rebuilt(value, tensors, (name,)) for name, value in self.bound.arguments.items()}
-        bound = inspect.BoundArguments(self.bound.signature, arguments)
+        bound = inspect.BoundArguments(self.bound.signature, rebuilt(self.bound.arguments, tensors))
         return (self.function if function is None else function)(*bound.args, **bound.kwargs)
 
     def run_on_copies(self, tensors: Mapping[Place, Tensor]) -> Any:
