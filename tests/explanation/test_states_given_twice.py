@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 import torch
@@ -47,10 +49,10 @@ class Model(nn.Module):
         self.cell, self.head, self.copies = kind(), nn.Linear(4, 2), copies
 
     def forward(self, x: Tensor) -> Tensor:
-        state = State(torch.zeros(1, 4))
+        state, step = State(torch.zeros(1, 4)), cast("Callable[..., State]", self.cell.step)
         for now in x.unbind(1):
             again = (State(state.h) if self.copies else state,) if isinstance(self.cell, Twice) else ()
-            state = self.cell.step(now, state, *again)
+            state = step(now, state, *again)
         logits: Tensor = self.head(state.h)
         return logits
 

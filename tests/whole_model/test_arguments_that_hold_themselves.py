@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import UserDict
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import torch
@@ -82,3 +85,58 @@ def test_a_list_that_stands_in_two_places_is_two_arguments() -> None:
     pair = [torch.tensor([[1.0, 2.0]])]
     found = unrolled.account(Both(), pair, pair, target=1)
     assert {name: float(part.sum()) for name, part in found.features.items()} == {"0.0": 2.0, "1.0": -4.0}
+
+
+class ReadsTheRoot(TreeGRU):
+    """Receives the root beside the nodes, of which it is one."""
+
+    def forward(self, nodes: list[Node], root: Node) -> Tensor:  # type: ignore[override] # the root as well
+        super().forward(nodes)
+        assert root.state is not None
+        logits: Tensor = self.head(root.state)
+        return logits
+
+
+@pytest.mark.parametrize("opens", [unrolled.explain, unrolled.account])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_node_that_stands_in_two_arguments_is_one_object(opens: object, named: bool) -> None:
+    assert callable(opens)
+    nodes = tree()
+    given = ((nodes,), {"root": nodes[-1]}) if named else ((nodes, nodes[-1]), {})
+    found, plain = opens(ReadsTheRoot(), *given[0], **given[1], target=1), opens(ByHand(), *VECTORS, target=1)
+    assert dict(found.ledger) == pytest.approx(dict(plain.ledger), abs=1e-6)
+
+
+def test_the_root_of_another_tree_is_another_object() -> None:
+    class ReadsAnother(ReadsTheRoot):
+        def forward(self, nodes: list[Node], root: Node) -> Tensor:  # type: ignore[override] # the root as well
+            return super().forward(nodes, nodes[-1]) if root.state is None else root.vector
+
+    found = unrolled.account(ReadsAnother(), tree(), Node(VECTORS[0]), target=1)
+    assert len(found.features) == 3
+
+
+class MadeAnew(UserDict[str, Any]):
+    """A dictionary that makes a node of a vector whenever it is asked for one, as readers of records do."""
+
+    def __getitem__(self, key: str) -> Any:
+        vector = self.data[key]
+        return vector if isinstance(vector, Node) else Node(vector)
+
+
+class OfDictionaries(nn.Module):
+    """Weighs the vectors of several dictionaries."""
+
+    def forward(self, given: list[MutableMapping[str, Node]]) -> Tensor:
+        nodes = (node for each in given for node in each.values())
+        return sum((number * node.vector for number, node in enumerate(nodes, 1)), torch.zeros(1, 4))
+
+
+def test_parts_that_a_dictionary_makes_anew_are_told_apart() -> None:
+    anew = [MadeAnew({"a": VECTORS[0] + number, "b": VECTORS[1] - number}) for number in range(20)]
+    plain = [{key: Node(vector) for key, vector in each.data.items()} for each in anew]
+    found, expected = (unrolled.account(OfDictionaries(), each, target=1) for each in (anew, plain))
+    assert [*found.features] == [*expected.features]
+    assert len(found.features) == 40
+    for ours, theirs in zip(found.features.values(), expected.features.values(), strict=True):
+        assert torch.equal(ours, theirs)

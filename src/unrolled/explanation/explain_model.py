@@ -81,6 +81,7 @@ def _observed_run(model: nn.Module, asked: Request) -> Callable[[], object]:
 
     def run() -> object:
         with preserved(model, asked.seed), torch.no_grad(), named_failures(asked.arguments):
-            return model(*copy_tensors(asked.args), **copy_tensors(asked.kwargs))
+            args, kwargs = copy_tensors((asked.args, asked.kwargs))
+            return model(*args, **kwargs)
 
     return run

@@ -34,11 +34,12 @@ class ModelRun:
                 raise UsageError(
                     f"{name} was made in inference mode; expected a model made outside torch.inference_mode"
                 )
-        return cls(model, copy_tensors(args), copy_tensors(kwargs))
+        return cls(model, *copy_tensors((args, kwargs)))
 
     def __call__(self) -> object:
         """Run the model once."""
-        return self.model(*copy_tensors(self.args), **copy_tensors(self.kwargs))
+        args, kwargs = copy_tensors((self.args, self.kwargs))
+        return self.model(*args, **kwargs)
 
     @property
     def arguments(self) -> tuple[object, ...]:

@@ -13,10 +13,13 @@ from torch import Tensor
 
 from unrolled.held_forward.operations.operands import of_kind
 
-__all__ = ["Place", "copy_tensors", "items_of", "leaves", "rebuilt", "tensors_in", "with_parts"]
+__all__ = ["Made", "Place", "copy_tensors", "items_of", "leaves", "rebuilt", "tensors_in", "with_parts"]
 
 Place = tuple[Any, ...]
 """Where a tensor stands: the indices, keys and names of fields that lead to it."""
+
+Made = dict[int, tuple[Any, Any]]
+"""Containers and what is made of them, by the identity of the old one, which lives as long as this."""
 
 
 def copy_tensors(value: object) -> Any:
@@ -34,25 +37,25 @@ def tensors_in(value: object) -> Iterator[Tensor]:
 
 def leaves(value: object) -> Iterator[tuple[Place, Tensor]]:
     """Walk through the tensors in arguments or results, each with its place."""
-    return _leaves(value, (), set())
+    return _leaves(value, (), {})
 
 
-def _leaves(value: object, place: Place, inside: set[int]) -> Iterator[tuple[Place, Tensor]]:
+def _leaves(value: object, place: Place, inside: dict[int, object]) -> Iterator[tuple[Place, Tensor]]:
     if isinstance(value, Tensor):
         yield place, value
     items = items_of(value)
     if items is None or id(value) in inside:
         return
-    inside.add(id(value))
+    inside[id(value)] = value  # which keeps it: a mapping may make its parts anew, and the next would have its identity
     for key, each in items.items():
         yield from _leaves(each, (*place, key), inside)
     if isinstance(value, tuple | list | MutableMapping):
-        inside.discard(id(value))
+        del inside[id(value)]
 
 
-def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> Any:
+def rebuilt(value: Any, tensors: Mapping[Place, Tensor]) -> Any:
     """Return arguments or results with other tensors at some places, or with pairs of numbers for complex ones."""
-    made: dict[int, Any] = {}
+    made: Made = {}
 
     def part(value: Any, place: Place) -> Any:
         if isinstance(value, Tensor):
@@ -63,7 +66,7 @@ def rebuilt(value: Any, tensors: Mapping[Place, Tensor], place: Place = ()) -> A
             return value
         return with_parts(value, lambda key, each: part(each, (*place, key)), made)
 
-    return part(value, place)
+    return part(value, ())
 
 
 def items_of(value: object) -> dict[Any, Any] | None:
@@ -79,7 +82,7 @@ def items_of(value: object) -> dict[Any, Any] | None:
     return None
 
 
-def with_parts(value: Any, change: Callable[[Any, Any], Any], made: dict[int, Any]) -> Any:
+def with_parts(value: Any, change: Callable[[Any, Any], Any], made: Made) -> Any:
     """Return a container of the same kind whose parts are changed.
 
     Where it is reached again, as the parent of a node of a tree is, it is the one that is being made. A dataclass or
@@ -88,14 +91,15 @@ def with_parts(value: Any, change: Callable[[Any, Any], Any], made: dict[int, An
     Args:
         value: A tuple, list, dictionary, dataclass or namespace.
         change: From the key and the part to the new part.
-        made: The containers that are being made, by the identity of the old ones; empty at first.
+        made: Empty at first.
     """
     if id(value) in made:
-        return made[id(value)]
+        return made[id(value)][1]
     items = items_of(value) or {}
     if isinstance(value, tuple):
         return of_kind(value, [change(key, each) for key, each in items.items()])
-    new = made[id(value)] = copy(value)
+    new = copy(value)
+    made[id(value)] = value, new
     for key, each in items.items():
         item = change(key, each)
         if isinstance(new, list | MutableMapping):

@@ -45,7 +45,8 @@ def recurrent_calls(
                     receives = in_this_thread(lambda _, given, named, path=path: received[path].append((given, named)))
                     hooks.enter_context(module.register_forward_pre_hook(receives, with_kwargs=True))
             with named_failures((*args, *kwargs.values())):
-                outputs.append(model(*copy_tensors(args), **copy_tensors(kwargs)))
+                given, named = copy_tensors((args, kwargs))
+                outputs.append(model(*given, **named))
 
     seen = called_methods(model, run)
     steps = found_steps(seen)

@@ -78,7 +78,7 @@ class HeldReads:
         The parts of a number may cancel: in x² - x one of 1 has a part of 1 and one of -1.
         """
         try:
-            again = self._not_read(_nearby(self.args), _nearby(self.kwargs))
+            again = self._not_read(*_nearby((tuple(self.args), dict(self.kwargs))))
         except Exception:  # a model may fail in any way on other numbers
             return dict(unread)
         none = {name: torch.zeros_like(numbers) for name, numbers in unread.items() if name not in again.arguments}

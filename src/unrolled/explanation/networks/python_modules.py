@@ -193,4 +193,5 @@ def without_wrappers(module: nn.Module) -> nn.Module:
 def _output(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
     """Run a model once, and return the tensors of its output."""
     with torch.no_grad(), eval_mode(model):
-        return list(tensors_in(model(*copy_tensors(args), **copy_tensors(dict(kwargs)))))
+        args, kwargs = copy_tensors((args, dict(kwargs)))
+        return list(tensors_in(model(*args, **kwargs)))
