@@ -56,3 +56,29 @@ def test_what_a_call_draws_is_named_where_the_layer_is_there() -> None:
     for opens in (unrolled.explain, unrolled.account):
         with pytest.raises(RandomOperationError, match="randn draws random numbers; switch that off"):
             opens(model, X, target=1)
+
+
+class MakesOneEachCall(nn.Module):
+    """Makes a layer in every call, and keeps it under a new name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn, self.made = nn.GRU(3, 5, batch_first=True), nn.ModuleList()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.made.append(nn.Linear(5, 2))
+        logits: Tensor = self.made[-1](self.rnn(x)[0][:, -1])
+        return logits
+
+
+def test_a_seed_is_suggested_since_a_call_before_does_not_help_where_every_call_makes_a_layer() -> None:
+    model = MakesOneEachCall()
+    model(X)
+    for opens in (unrolled.explain, unrolled.account):
+        with pytest.raises(
+            RandomOperationError, match=r"call the model once before, or pass seed=0, which calls torch"
+        ):
+            opens(model, X, target=1)
+    found = unrolled.explain(model, X, target=1, seed=0)
+    assert found.ledger.logit == pytest.approx(float(unrolled.account(model, X, target=1, seed=0).output), abs=1e-6)
+    assert len(model.made) == 1

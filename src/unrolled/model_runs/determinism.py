@@ -130,16 +130,18 @@ class TwoRuns:
                 "deterministic"
             )
         drawn = self._sources(select)
+        one_draw = ", or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one draw"
+        seed = "" if self.seeded is None else one_draw
         made = [name for name in all_parameters(self.model) if name not in self._held]
-        if made:
+        if made:  # a model that makes them in every call is not helped by one before
             return RandomOperationError(
                 f"the model makes {_listed(made)} in its first call, of random numbers; call the model once before"
+                f"{seed}"
             )
         cause = f"{_listed(drawn)} draws random numbers" if drawn else "it draws random numbers or keeps a state"
-        seed = ", or pass seed=0, which calls torch.manual_seed(0) before each run, to explain one draw"
         return RandomOperationError(
             f"the model gives another output at each call in evaluation mode: {cause}; switch that off when "
-            f"self.training is false{'' if self.seeded is None else seed}"
+            f"self.training is false{seed}"
         )
 
     def _sources(self, select: Callable[[Any], Tensor]) -> list[str]:
