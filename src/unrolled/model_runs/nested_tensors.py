@@ -21,6 +21,9 @@ Place = tuple[Any, ...]
 Made = dict[int, tuple[Any, Any]]
 """Containers and what is made of them, by the identity of the old one, which lives as long as this."""
 
+_WHOLE = frozenset({type(None), bool, int, float, str, bytes, Tensor})
+"""Types of what has no parts."""
+
 
 def copy_tensors(value: object) -> Any:
     """Copy the tensors in a model's arguments or results.
@@ -71,6 +74,8 @@ def rebuilt(value: Any, tensors: Mapping[Place, Tensor]) -> Any:
 
 def items_of(value: object) -> dict[Any, Any] | None:
     """Return the parts of a tuple, list, dictionary, dataclass or namespace; None for anything else."""
+    if type(value) in _WHOLE:  # asked first: a list may hold a million numbers
+        return None
     if isinstance(value, tuple | list):
         return dict(enumerate(value))
     if isinstance(value, MutableMapping):
