@@ -43,3 +43,9 @@ def test_the_suggested_target_fits_the_output(name):
 def test_no_target_is_suggested_where_none_fits():
     with pytest.raises(ShapeError, match=r"\(15, 4\); expected \(3, classes\), or a callable target that picks one n"):
         unrolled.explain_batch(Tagger(lambda y: y.flatten(0, 1)), BATCH, target=1)
+
+
+@pytest.mark.parametrize(("target", "written"), [(4, 0), (-5, 0), (True, 0), (-4, -4), (3, 3)])
+def test_the_suggested_class_is_one_of_the_output(target, written):
+    with pytest.raises(ShapeError, match=re.escape(f"lambda out: out[-1, :, {written}]") + "$"):
+        unrolled.explain_batch(Tagger(lambda y: y), BATCH, target=target)

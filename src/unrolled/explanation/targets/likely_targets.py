@@ -51,9 +51,10 @@ def example_target(output: object, batch: int | None = None) -> str:
 
 
 def example_of_class(output: Tensor, batch: int, place: int) -> str:
-    """Write a target that picks the class at a place for each example, as the end of an error's sentence."""
+    """Write a target that picks a class for each example, the first if none is at that place, as an error ends."""
     for index in INDICES.get(output.dim(), ()) if output.numel() else ():
-        of_class = f"{index[:-2]}{place}]" if index.endswith("0]") else index
+        known = -output.shape[-1] <= place < output.shape[-1]
+        of_class = f"{index[:-2]}{place}]" if index.endswith("0]") and known else index
         if _indexed(_whole, index)(output).numel() == batch:
             return f" such as lambda out: out{of_class}"
     return f" that picks one number for each of {batch} examples"

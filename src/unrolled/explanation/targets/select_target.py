@@ -65,7 +65,7 @@ def class_outputs(output: object, target: object, batch: int) -> Tensor:
     elif output.dim() == 1 and batch == 1:
         output = output[None]
     if output.dim() != 2 or output.shape[0] != batch:
-        place = target if isinstance(target, int) else 0
+        place = target if isinstance(target, int) and not isinstance(target, bool) else 0
         raise ShapeError(
             f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target"
             f"{example_of_class(output, batch, place)}"
