@@ -206,6 +206,7 @@ def test_device_and_dtype_are_those_of_torch(name):
     assert {(p.dtype, p.device.type) for p in plain} == {(torch.float64, "cpu")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS.names())
 def test_a_pickled_or_copied_network_is_the_same_network(name):
     network, x = recurrent(name, E, D), torch.randn(T, B, E)

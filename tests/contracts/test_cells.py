@@ -37,6 +37,7 @@ def test_contract(name, clause):
     CLAUSES[clause](made(name, 1.5 if name != "memorising" else 1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS.names())
 def test_check_cell_runs_them_all_and_changes_nothing(name):
     cell = CELLS.get(name)(E, D)

@@ -192,6 +192,7 @@ def test_nan_in_the_padding_is_not_read():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 def test_terms_that_have_died_away_are_let_go_and_not_missed(kind):
     """In float32 they would be subnormal; float64 still holds them, and judges."""

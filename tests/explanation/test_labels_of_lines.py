@@ -89,6 +89,7 @@ def named_by_change(model, ids, words):
     return [tuple(names) for names in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", REVERSED, ids=str)
 def test_the_word_of_a_score_is_that_of_the_token_that_moves_it(way):
     model = Model(REVERSED[way])

@@ -80,6 +80,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_choice_has_the_n_grams_of_the_function_that_it_is(name):
     function, same = PAIRS[name]

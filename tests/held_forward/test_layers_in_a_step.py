@@ -83,6 +83,7 @@ def model_of(name):
     return model_with(*{**POSITION_WISE, **OTHERS}[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*POSITION_WISE, *OTHERS])
 def test_the_account_of_the_step_is_exact_and_a_unigram_has_one_meaning(name):
     model = model_of(name)
@@ -184,6 +185,7 @@ def test_an_operation_has_the_n_grams_of_its_parts(name):
     judge_same_n_grams([model_with(function) for function in PARTS[name]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_shares_follow_an_operation_as_they_follow_its_parts(name):
     models = [model_with(function) for function in PARTS[name]]

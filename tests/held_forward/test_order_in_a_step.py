@@ -81,6 +81,7 @@ SAME = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expansion", ["secant", "shares"])
 @pytest.mark.parametrize("name", SAME)
 def test_a_choice_by_order_has_the_n_grams_of_the_same_choice_in_other_words(name, expansion):

@@ -159,6 +159,7 @@ def test_a_batch_of_gradients_is_that_of_each(name):
     assert each.any()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.torch.jit.trace:DeprecationWarning")
 @pytest.mark.parametrize("name", CELLS.names())
 def test_a_trace_gives_what_the_network_gives(name):
@@ -169,6 +170,7 @@ def test_a_trace_gives_what_the_network_gives(name):
     assert not torch.allclose(traced(2 * x)[0], network(x)[0])  # the control: it reads its argument
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gru", "lstm", "mi_lstm", "mmrnn", "approx_gru"])
 def test_an_exported_network_gives_what_the_network_gives(name):
     torch.manual_seed(0)

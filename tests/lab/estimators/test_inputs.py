@@ -25,6 +25,7 @@ def plain():
     return RecurrentRegressor(**CHOSEN).fit(*sums())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "shift"), [(1.0, 1.7e9), (1.0, -1e8), (1e-9, 0.0), (1e200, 0.0), (1e-250, 0.0), (3600.0, 1.7e9)]
 )

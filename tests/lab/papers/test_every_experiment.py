@@ -96,6 +96,7 @@ def committed(experiment):
     return [(scale, results) for scale, results in found if results]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_committed_results_are_reported_and_so_are_a_part_of_them(name):
     experiment = EXPERIMENTS.get(name)()

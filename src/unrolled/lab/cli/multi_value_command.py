@@ -26,7 +26,7 @@ class MultiValueCommand(typer.core.TyperCommand):
         if len(leading) < arguments:
             return super().parse_args(ctx, args)
         repeated = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        ctx.allow_extra_args = True
+        ctx.allow_extra_args = any("--data" in option.opts for option in self.params)
         if too_many := super().parse_args(ctx, list(_spread(args, repeated))):
             word = too_many[0]
             flags = {name for each in self.params if getattr(each, "is_flag", False) for name in each.opts}
