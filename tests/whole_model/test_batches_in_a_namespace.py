@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import UserDict
+from collections.abc import Iterator, MutableMapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,3 +60,39 @@ def test_an_object_of_another_class_is_not_searched() -> None:
 
     with pytest.raises(UsageError, match="argument 0 is a Batch, which is not searched for tensors"):
         unrolled.account(Pairs(), Batch(), target=1)
+
+
+class Kept(MutableMapping[str, Any]):
+    """A mapping that keeps its items in a dictionary, which ``copy.copy`` shares."""
+
+    def __init__(self, **items: Any) -> None:
+        self._items = items
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._items[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+@pytest.mark.parametrize("kind", [Kept, dict, UserDict])
+@pytest.mark.parametrize("call", [unrolled.account, unrolled.explain])
+def test_a_mapping_of_the_caller_holds_its_own_tensors_afterwards(call: Any, kind: Any) -> None:
+    class OfMapping(Pairs):
+        def forward(self, batch: Any) -> Tensor:
+            return super().forward(SimpleNamespace(**batch))
+
+    batch = kind(premise=PREMISE, hypothesis=HYPOTHESIS)
+    found = call(OfMapping(), batch, target=1)
+    assert abs(float(found.ledger.remainder if call is unrolled.explain else found.remainder)) < 1e-5
+    assert batch["premise"] is PREMISE
+    assert batch["hypothesis"] is HYPOTHESIS

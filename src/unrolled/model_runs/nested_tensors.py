@@ -103,7 +103,7 @@ def with_parts(value: Any, change: Callable[[Any, Any], Any], made: Made) -> Any
     items = items_of(value) or {}
     if isinstance(value, tuple):
         return of_kind(value, [change(key, each) for key, each in items.items()])
-    new = copy(value)
+    new = _copied(value)
     made[id(value)] = value, new
     for key, each in items.items():
         item = change(key, each)
@@ -113,4 +113,14 @@ def with_parts(value: Any, change: Callable[[Any, Any], Any], made: Made) -> Any
             object.__setattr__(new, key, item)  # of a dataclass, which may be frozen, or a namespace
     if isinstance(value, list | MutableMapping):
         del made[id(value)]
+    return new
+
+
+def _copied(value: Any) -> Any:
+    """Copy a container, and the mapping that one of a user's class keeps its items in, which a copy would share."""
+    new = copy(value)
+    if isinstance(value, MutableMapping) and hasattr(new, "__dict__"):
+        for name, kept in list(vars(new).items()):
+            if isinstance(kept, MutableMapping) and vars(value).get(name) is kept:
+                object.__setattr__(new, name, copy(kept))
     return new
