@@ -262,6 +262,15 @@ def test_words_of_the_one_text_are_not_those_of_a_sequence_that_reads_its_states
         unrolled.explain(Model(hops), IDS, target=1, tokens={"one": WORDS[:3]})
 
 
+def test_words_of_the_one_text_name_the_numbers_beside_its_words():
+    model = Model(lambda m, ids, x: m.one(m.embed(ids))[0][:, -1] + m.two(x)[0][:, -1])
+    beside, longer = (torch.randn(1, steps, E, dtype=torch.float64) for steps in (4, 6))
+    found = unrolled.explain(model, IDS, beside, target=1, tokens=WORDS)
+    assert [each.tokens for each in found.sequences] == [tuple(WORDS)] * 2
+    other = unrolled.explain(model, IDS, longer, target=1, tokens=WORDS)  # the control: another number of steps
+    assert [each.tokens for each in other.sequences] == [tuple(WORDS), tuple(f"x{k}" for k in range(6))]
+
+
 def test_days_stand_beside_the_numbers_of_their_step():
     series, days = torch.randn(1, 4, E, dtype=torch.float64), ["mo", "tu", "we", "th"]
     model = Model(lambda m, x: both_ways(m, x))

@@ -92,14 +92,15 @@ def _named_tokens(
     lines = [opened.line for opened in found.lines]
     named = []
     one_text = [read_the_same([(traces[part.line], part.row) for part in parts]) for parts in examples]
-    reads_ids = [[traces[part.line].reads_ids for part in parts] for parts in examples]
-    sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text, reads_ids)
-    for parts, given in zip(examples, sorted_words, strict=True):
-        own = []
-        for part, words in zip(parts, given, strict=True):
-            inside = lines[part.line].inside[:, part.row]
-            own.append(words_of(words, part.name, int(inside.sum()), part.row, traces[part.line]))
-        named.append(own)
+    positions = [[int(lines[part.line].inside[:, part.row].sum()) for part in parts] for parts in examples]
+    counts = [
+        [traces[part.line].words_at(count) for part, count in zip(parts, of_example, strict=True)]
+        for parts, of_example in zip(examples, positions, strict=True)
+    ]
+    sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text, counts)
+    for parts, given, of_example in zip(examples, sorted_words, positions, strict=True):
+        each = zip(parts, given, of_example, strict=True)
+        named.append([words_of(words, part.name, n, part.row, traces[part.line]) for part, words, n in each])
     return named
 
 

@@ -57,7 +57,7 @@ def of_one(given: Words) -> Tokens:
 
 
 def given_words(
-    tokens: Words, names: Sequence[Sequence[str]], one_text: Sequence[bool], reads_ids: Sequence[Sequence[bool]]
+    tokens: Words, names: Sequence[Sequence[str]], one_text: Sequence[bool], counts: Sequence[Sequence[int | None]]
 ) -> list[list[object]]:
     """Sort the words that were given by example and sequence.
 
@@ -65,7 +65,7 @@ def given_words(
         tokens: The words, as the user gave them.
         names: The names of the sequences that each example reads.
         one_text: Whether the sequences of each example read the same ids, as both directions of a text do.
-        reads_ids: Whether each of these sequences reads ids; one that does not has no words of the text.
+        counts: How many words of the one text each of these sequences has, as :meth:`Traces.words_at` says.
 
     Raises:
         ShapeError: If they are of another number of examples or sequences.
@@ -85,8 +85,8 @@ def given_words(
         return [rows]
     if all(len(each) == 1 or same for each, same in zip(names, one_text, strict=True)):
         return [
-            [row if of_ids or len(each) == 1 else None for of_ids in each]
-            for row, each in zip(word_rows(tokens, len(names)), reads_ids, strict=True)
+            [row if len(each) == 1 or count in (None, len(row)) else None for count in each]
+            for row, each in zip(word_rows(tokens, len(names)), counts, strict=True)
         ]
     kind = "texts" if nested else "words"
     raise ShapeError(

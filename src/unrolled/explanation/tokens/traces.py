@@ -47,6 +47,15 @@ class Traces:
         """Whether the likeliest text is one of ids."""
         return bool(self.found) and self.found[0].ids is not None
 
+    def words_at(self, positions: int) -> int | None:
+        """Return how many words of a text name so many positions: None if these read ids, so that all words must do.
+
+        Steps of an argument of vectors may be those of the text; states have no words.
+        """
+        if self.reads_ids:
+            return None
+        return positions if self.found else 0
+
     @property
     def of_tokens(self) -> Traces:
         """The traces of tokens, without those of ids that the model made: words name tokens."""
