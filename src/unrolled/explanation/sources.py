@@ -15,7 +15,7 @@ from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.held_forward.token_ids.token_vectors import INTEGERS
-from unrolled.model_runs.nested_tensors import Made, items_of, tensors_in, with_parts
+from unrolled.model_runs.nested_tensors import Copies, items_of, tensors_in, with_parts
 
 __all__ = ["Sources", "is_mask", "source_module"]
 
@@ -49,11 +49,11 @@ class Sources:
         other value they are held, as integers are.
         """
         self._has_masks = not all(map(is_mask, tensors_in((args, kwargs))))
-        made: Made = {}  # one for all arguments: a node of a tree may stand in several
+        made: Copies = {}  # one for all arguments: a node of a tree may stand in several
         given = [self._open(str(place), value, made) for place, value in enumerate(args)]
         return given, {name: self._open(name, value, made) for name, value in kwargs.items()}
 
-    def _open(self, name: str, value: Any, made: Made) -> Any:
+    def _open(self, name: str, value: Any, made: Copies) -> Any:
         """Return an argument, or a part of one, as the model receives it."""
         if isinstance(value, Tensor):
             return self._open_tensor(name, value)

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from unrolled.held_forward.operations.operands import of_kind
 
-__all__ = ["Made", "Place", "copy_tensors", "items_of", "leaves", "rebuilt", "tensors_in", "with_parts"]
+__all__ = ["Copies", "Place", "copy_tensors", "items_of", "leaves", "rebuilt", "tensors_in", "with_parts"]
 
 Place = tuple[Any, ...]
 """Where a tensor stands: the indices, keys and names of fields that lead to it."""
 
-Made = dict[int, tuple[Any, Any]]
-"""Containers and what is made of them, by the identity of the old one, which lives as long as this."""
+Copies = dict[int, tuple[Any, Any]]
+"""Containers and their copies, by the identity of the container, which lives as long as this."""
 
 _WHOLE = frozenset({type(None), bool, int, float, str, bytes, Tensor})
 """Types of what has no parts."""
@@ -58,7 +58,7 @@ def _leaves(value: object, place: Place, inside: dict[int, object]) -> Iterator[
 
 def rebuilt(value: Any, tensors: Mapping[Place, Tensor]) -> Any:
     """Return arguments or results with other tensors at some places, or with pairs of numbers for complex ones."""
-    made: Made = {}
+    made: Copies = {}
 
     def part(value: Any, place: Place) -> Any:
         if isinstance(value, Tensor):
@@ -87,7 +87,7 @@ def items_of(value: object) -> dict[Any, Any] | None:
     return None
 
 
-def with_parts(value: Any, change: Callable[[Any, Any], Any], made: Made) -> Any:
+def with_parts(value: Any, change: Callable[[Any, Any], Any], made: Copies) -> Any:
     """Return a container of the same kind whose parts are changed.
 
     Where it is reached again, as the parent of a node of a tree is, it is the one that is being made. A dataclass or

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unrolled.explanation.tokens.tracer import Tracer
 from unrolled.held_forward.all_modules import all_parameters
 from unrolled.held_forward.operations.operation_names import name_of
-from unrolled.model_runs.nested_tensors import Made
+from unrolled.model_runs.nested_tensors import Copies
 
 __all__ = ["TracedVectors", "depends"]
 
@@ -22,7 +22,7 @@ _WITHOUT_TABLE = "tokens"
 class TracedVectors(Tracer):
     """Makes leaves of the vectors of tokens; arguments of numbers have gradients already."""
 
-    def open_part(self, value: Any, made: Made) -> Any:
+    def open_part(self, value: Any, made: Copies) -> Any:
         """Return an argument as the model receives it."""
         return value if isinstance(value, Tensor) and value.is_floating_point() else super().open_part(value, made)
 

@@ -20,7 +20,7 @@ from unrolled.held_forward.tensor_facts.moves import CONVERSIONS
 from unrolled.held_forward.token_ids.table_reads import along_axis, axis_of_one_token, positions_read
 from unrolled.held_forward.token_ids.token_positions import TokenPositions
 from unrolled.held_forward.token_ids.token_vectors import INTEGERS
-from unrolled.model_runs.nested_tensors import Made, items_of, with_parts
+from unrolled.model_runs.nested_tensors import Copies, items_of, with_parts
 
 __all__ = ["TokenSource", "Tracer"]
 
@@ -70,11 +70,11 @@ class Tracer(NumbersFromOutside, ReadsVariables):
 
     def open_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments of a call as the model receives them."""
-        made: Made = {}  # one for all arguments: a node of a tree may stand in several
+        made: Copies = {}  # one for all arguments: a node of a tree may stand in several
         given = [self.open_part(each, made) for each in args]
         return given, {name: self.open_part(each, made) for name, each in kwargs.items()}
 
-    def open_part(self, value: Any, made: Made) -> Any:
+    def open_part(self, value: Any, made: Copies) -> Any:
         """Return an argument, or a part of one, as the model receives it; ``made`` is what is opened so far."""
         if type(value) is PackedSequence:
             return value._replace(data=self.open_part(value.data, made))
