@@ -246,6 +246,37 @@ def test_phrases_of_an_ensemble_that_reads_one_text_are_those_of_its_networks_to
         assert each.phrase_score == pytest.approx(one[text].phrase_score + other[text].phrase_score, abs=1e-5)
 
 
+class FromBothEnds(Ensemble):
+    """Its second network reads the text from the end."""
+
+    def forward(self, tokens: Tensor, others: Tensor | None = None) -> Tensor:
+        logits: Tensor = super().forward(tokens, tokens.flip(1) if others is None else others.flip(1))
+        return logits
+
+
+def test_phrases_of_an_ensemble_in_which_one_network_reads_from_the_end_are_those_of_the_text():
+    torch.manual_seed(0)
+    model, ids = FromBothEnds(), torch.tensor([[0, 1, 2, 2]])
+    words = "never at all all".split()
+    together = {
+        each.text: each
+        for each in Explanations((unrolled.explain(model, ids, target=1, tokens=words),)).phrases(least=1)
+    }
+    one = unrolled.explain(model.one, ids, target=1, tokens=words)
+    other = unrolled.explain(model.other, ids.flip(1), target=1, tokens=words[::-1])
+    assert {text: each.count for text, each in together.items()} == {
+        "never": 1, "at": 1, "all": 2, "never at": 1, "at all": 1, "all all": 1, "never at all": 1, "at all all": 1
+    }  # fmt: skip
+    for start, stop in ((0, 1), (0, 2), (1, 3), (2, 4), (0, 3), (1, 4)):
+        both = one.phrase_score(start, stop) + other.phrase_score(4 - stop, 4 - start)
+        assert together[" ".join(words[start:stop])].phrase_score == pytest.approx(both, abs=1e-5)
+
+
+def test_phrases_of_two_texts_of_which_one_is_read_from_its_end_are_as_each_is_read():
+    found = unrolled.explain(FromBothEnds(), torch.tensor([[0, 1]]), torch.tensor([[1, 0]]), target=1)
+    assert {each.count for each in Explanations((found,)).phrases(least=1)} == {2}
+
+
 def test_phrases_of_two_texts_are_occurrences_of_their_own():
     ids = torch.tensor([[0, 1]])
     found = unrolled.explain(Ensemble(), ids, ids.clone(), target=1)

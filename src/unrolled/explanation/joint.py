@@ -52,8 +52,9 @@ class JointExplanation(Explanation):
     """
 
     members: tuple[Explanation, ...] = ()
-    one_text: bool = False
-    """Whether all sequences read the same tokens of one argument, as those of the networks of an ensemble do."""
+    from_end: tuple[bool, ...] | None = None
+    """Whether each sequence reads from the last token to the first; None unless all read one text, as in an ensemble.
+    """
 
     @property
     def sequences(self) -> tuple[Explanation, ...]:
@@ -151,7 +152,9 @@ def _with_others(member: Explanation) -> Explanation:
     return replace(member, notes=(*member.notes, "the bias holds what the other sequences contribute"))
 
 
-def joint_explanation(members: Sequence[Explanation], shared: tuple[str, ...], one_text: bool) -> JointExplanation:
+def joint_explanation(
+    members: Sequence[Explanation], shared: tuple[str, ...], from_end: tuple[bool, ...] | None
+) -> JointExplanation:
     """Put several sequences of one example into one explanation, with the notes that are not of one number alone."""
     first, shown = members[0], {f"{OTHERS}{each.name}" for each in members}
     biases = {name: value for name, value in first.biases.items() if name not in shown}
@@ -178,7 +181,7 @@ def joint_explanation(members: Sequence[Explanation], shared: tuple[str, ...], o
         features=one_after_another([each.features for each in members]),
         no_features=first.no_features if first.features is None else "each of its sequences has its own",
         members=tuple(members),
-        one_text=one_text,
+        from_end=from_end,
     )
     return replace(joint, notes=(*shared, *number_notes(joint)))
 

@@ -83,17 +83,20 @@ class PhraseTotals:
     def _by_text(self, explanation: Explanation) -> list[tuple[tuple[str, ...], Tensor]]:
         """Return the words of every sequence, and the scores of its phrases, shape (length, start).
 
-        Networks that read one text give a phrase of it the sum of their scores, as they give the output theirs.
+        Networks that read one text give a phrase of it the sum of their scores, as they give the output theirs. One
+        that reads the text from its end reads the phrase from its end, too.
         """
         found = []
         for one in explanation.sequences:
             # forms of Unicode look alike: phrases in NFC and NFD would be two rows that nobody can tell apart
             tokens = tuple(unicodedata.normalize("NFC", token) for token in one.tokens)
             found.append((tokens, by_span(one, "phrase").T[: self.longest]))
-        if not (isinstance(explanation, JointExplanation) and explanation.one_text):
+        if not isinstance(explanation, JointExplanation) or explanation.from_end is None:
             return found
         together: dict[tuple[str, ...], Tensor] = {}
-        for tokens, scores in found:
+        for (tokens, scores), turned in zip(found, explanation.from_end, strict=True):
+            if turned:
+                tokens, scores = tokens[::-1], _from_other_end(scores)
             known = together.get(tokens, torch.zeros_like(scores))
             shared = min(len(known), len(scores))
             together[tokens] = known[:shared] + scores[:shared]
@@ -122,3 +125,9 @@ class PhraseTotals:
         ]
         found.sort(key=lambda each: (-each.phrase_score, each.text))
         return CorpusPhrases(tuple(found), *self.explained, self.texts, least)
+
+
+def _from_other_end(scores: Tensor) -> Tensor:
+    """Count the first token of each phrase, shape (length, start), in the text that is turned around."""
+    turned = scores.flip(-1)  # a phrase of k + 1 tokens at i stands at the end of the turned one: at n - 1 - i - k
+    return torch.stack([row.roll(-k) for k, row in enumerate(turned)])

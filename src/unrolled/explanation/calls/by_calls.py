@@ -29,7 +29,7 @@ from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import NamedTokens, Words, given_words, line_titles, words_of
 from unrolled.explanation.tokens.trace_calls import trace_calls
-from unrolled.explanation.tokens.traces import Traces, read_one_text, read_the_same
+from unrolled.explanation.tokens.traces import Traces, read_from_end, read_one_text, read_the_same
 from unrolled.model_runs.random_generators import RandomGenerators
 
 __all__ = ["explain_calls"]
@@ -147,8 +147,9 @@ class _ExplainedCalls:
         closed = [replace(each, exact=each.exact and each.closes, unit=self.unit) for each in sequences]
         if len(closed) == 1:
             return closed[0]
-        one_text = read_one_text([(self.traces[part.line], part.row) for part in parts])
-        return joint_explanation(closed, _shared_notes(sequences), one_text)
+        read = [(self.traces[part.line], part.row) for part in parts]
+        from_end = tuple(read_from_end(*each) for each in read) if read_one_text(read) else None
+        return joint_explanation(closed, _shared_notes(sequences), from_end)
 
     def _sequences(self, b: int) -> list[Explanation]:
         """Explain one example by each of its sequences."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-__all__ = ["Trace", "Traces", "read_one_text", "read_the_same", "steps_of_argument", "traces_of_rows"]
+__all__ = ["Trace", "Traces", "read_from_end", "read_one_text", "read_the_same", "steps_of_argument", "traces_of_rows"]
 
 Lists = tuple[tuple[tuple[int, ...], ...], ...]
 """Numbers by sequence and position: several where one position reads several tokens side by side."""
@@ -96,6 +97,14 @@ def read_the_same(traces: Sequence[tuple[Traces, int]]) -> bool:
 def read_one_text(traces: Sequence[tuple[Traces, int]]) -> bool:
     """Tell whether sequences read the same tokens of one argument, and not those of two that are alike."""
     return read_the_same(traces) and len({id(trace.given) for trace, _ in _of_ids(traces)}) == 1
+
+
+def read_from_end(traces: Traces, row: int) -> bool:
+    """Tell whether a sequence reads the tokens of its argument from the last to the first."""
+    if not traces.reads_ids:
+        return False
+    firsts = [min(step) for step in traces.found[0].places[row] if min(step, default=-1) >= 0]
+    return len(firsts) > 1 and all(later < earlier for earlier, later in pairwise(firsts))
 
 
 def _of_ids(traces: Sequence[tuple[Traces, int]]) -> list[tuple[Trace, int]]:
