@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.held_forward.this_thread import ONE_THREAD
+from unrolled.user_models.this_thread import ONE_THREAD
 
 
 class Reader(nn.Module):

@@ -24,12 +24,12 @@ from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.output_kind import kind_note
 from unrolled.explanation.thread_count import one_thread_if_small
-from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.model_runs.nested_tensors import copy_tensors
 from unrolled.model_runs.preserve_model import preserved
+from unrolled.user_models.all_modules import all_modules
 
 __all__ = ["explain_model"]
 

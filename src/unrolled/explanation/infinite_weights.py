@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from unrolled.errors import NonFiniteError
 from unrolled.explanation.held_sum import InfiniteHeldRunError
-from unrolled.held_forward.all_modules import all_parameters
 from unrolled.linalg.finite_sum import has_finite_sum
+from unrolled.user_models.all_modules import all_parameters
 
 __all__ = ["find_infinite_weight", "infinite_weights_named"]
 

@@ -11,9 +11,9 @@ from torch import nn
 from unrolled.decomposition.held_networks.recorded_networks import RecordedNetworks
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.named_failures import named_failures
-from unrolled.held_forward.all_modules import all_modules
 from unrolled.model_runs.determinism import TwoRuns
 from unrolled.model_runs.random_generators import RandomGenerators
+from unrolled.user_models.all_modules import all_modules
 
 __all__ = ["PlainRun"]
 

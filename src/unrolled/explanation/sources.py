@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.errors import UnknownNameError, UsageError, kind_of
-from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.mode import HeldForward
-from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.held_forward.token_ids.token_vectors import INTEGERS
 from unrolled.model_runs.nested_tensors import Copies, items_of, tensors_in, with_parts
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["Sources", "is_mask", "source_module"]
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from unrolled.held_forward.all_modules import TABLES, all_modules
 from unrolled.model_runs.nested_tensors import tensors_in
+from unrolled.user_models.all_modules import TABLES, all_modules
 
 __all__ = ["one_thread_if_small"]
 

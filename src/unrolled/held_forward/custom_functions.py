@@ -21,8 +21,8 @@ from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.increments.increments import Increments
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.operations.operands import carries, for_each_tensor, operands
-from unrolled.held_forward.replaced_attributes import replaced_attributes
-from unrolled.held_forward.this_thread import ONE_THREAD
+from unrolled.user_models.replaced_attributes import replaced_attributes
+from unrolled.user_models.this_thread import ONE_THREAD
 
 __all__ = ["custom_functions_followed"]
 

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unrolled.errors import ParityError, RandomOperationError
-from unrolled.held_forward.all_modules import all_modules, all_parameters
 from unrolled.held_forward.operations.operation_mode import OperationMode
-from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import tensors_in
 from unrolled.model_runs.random_generators import RandomGenerators
+from unrolled.user_models.all_modules import all_modules, all_parameters
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["TwoRuns", "agree"]
 

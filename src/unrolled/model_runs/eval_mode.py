@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized, type_before_parametrizations
 
 from unrolled.errors import UnrolledError, UsageError, first_line
-from unrolled.held_forward.all_modules import OF_EVERY_MODULE, all_modules, modules_inside
-from unrolled.held_forward.this_thread import ONE_THREAD
+from unrolled.user_models.all_modules import OF_EVERY_MODULE, all_modules, modules_inside
+from unrolled.user_models.this_thread import ONE_THREAD
 
 if TYPE_CHECKING:
     from torch.nn.utils.rnn import PackedSequence

@@ -17,7 +17,7 @@ from torch._functorch.vmap import _process_batched_inputs
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 from unrolled.held_forward.outside.handed_over import met_here
-from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["maps_as_loops"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.held_forward.all_modules import OF_EVERY_MODULE, TABLES, all_buffers, all_modules, all_parameters
 from unrolled.model_runs.random_generators import is_generator
+from unrolled.user_models.all_modules import OF_EVERY_MODULE, TABLES, all_buffers, all_modules, all_parameters
 
 __all__ = ["ModelState"]
 

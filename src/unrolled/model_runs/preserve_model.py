@@ -13,7 +13,6 @@ from unrolled.held_forward.outside.handed_over import work_of_threads_met
 from unrolled.held_forward.outside.numbers_from_outside import note_what_modules_keep
 from unrolled.held_forward.outside.other_threads import look_ups_noted
 from unrolled.held_forward.rules.scripted import scripts_as_operations
-from unrolled.held_forward.this_thread import ONE_THREAD, in_this_thread
 from unrolled.model_runs.eval_mode import eval_mode
 from unrolled.model_runs.maps_as_loops import maps_as_loops
 from unrolled.model_runs.model_state import ModelState
@@ -22,6 +21,7 @@ from unrolled.model_runs.random_generators import RandomGenerators, checked_seed
 from unrolled.model_runs.unchanged_weights import UnchangedWeights
 from unrolled.model_runs.without_backward_hooks import without_backward_hooks
 from unrolled.model_runs.without_checkpoints import without_checkpoints
+from unrolled.user_models.this_thread import ONE_THREAD, in_this_thread
 
 __all__ = ["end_run", "preserved"]
 

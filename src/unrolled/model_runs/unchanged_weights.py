@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.errors import ChangedWeightsError
-from unrolled.held_forward.all_modules import TABLES, all_modules, all_parameters
+from unrolled.user_models.all_modules import TABLES, all_modules, all_parameters
 
 __all__ = ["UnchangedWeights"]
 

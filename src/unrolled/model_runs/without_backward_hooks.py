@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from unrolled.held_forward.all_modules import all_modules
-from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["without_backward_hooks"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch.utils.checkpoint as checkpoints
 
-from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["without_checkpoints"]
 

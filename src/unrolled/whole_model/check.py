@@ -19,9 +19,9 @@ from unrolled.explanation.model_arguments import model_arguments
 from unrolled.explanation.networks.python_modules import without_wrappers
 from unrolled.explanation.targets.likely_targets import has_classes, likely_targets
 from unrolled.explanation.targets.select_target import Target
-from unrolled.held_forward.all_modules import all_modules
-from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.eval_mode import without_autocast
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.this_thread import in_this_thread
 from unrolled.whole_model.account import account
 from unrolled.whole_model.check_result import Check, CheckedPart
 from unrolled.whole_model.part_description import module_kind, ngrams_of, reads_of

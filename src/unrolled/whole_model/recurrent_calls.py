@@ -15,10 +15,10 @@ from unrolled.explanation.networks.find_network import RECURRENT_MODULES
 from unrolled.explanation.networks.find_steps import called_methods, found_steps
 from unrolled.explanation.networks.keras_as_steps import keras_as_steps
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
-from unrolled.held_forward.all_modules import all_modules, is_within
-from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import copy_tensors
 from unrolled.model_runs.preserve_model import preserved
+from unrolled.user_models.all_modules import all_modules, is_within
+from unrolled.user_models.this_thread import in_this_thread
 from unrolled.whole_model.part_description import CallArguments
 
 __all__ = ["recurrent_calls"]

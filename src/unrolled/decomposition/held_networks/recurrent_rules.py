@@ -21,12 +21,12 @@ from unrolled.decomposition.held_networks.held_model import HeldModel
 from unrolled.decomposition.held_networks.recorded_networks import FUSED
 from unrolled.decomposition.opening.layer_runs import NetworkCall
 from unrolled.errors import ParityError, UnsupportedOperationError
-from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operations.operands import carries, for_each_tensor, operands
-from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.linalg.activations import RELU
 from unrolled.model_runs.eval_mode import UNDER_AUTOCAST, autocast_enabled
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["RECURRENT", "networks_as_operations", "padded_batch", "reads_packed"]
 

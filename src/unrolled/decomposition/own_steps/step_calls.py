@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.overrides import handle_torch_function
 
 from unrolled.errors import ParityError, UnsupportedOperationError
-from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.held_only import HeldOnlyError
-from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.model_runs.nested_tensors import Place, leaves, rebuilt
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = [
     "MOST_OF_ERROR",

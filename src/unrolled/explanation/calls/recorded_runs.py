@@ -25,7 +25,6 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
-from unrolled.held_forward.all_modules import all_modules, is_within
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.operations.coarsest_type import coarsest_type
 from unrolled.held_forward.outside.taken_places import CodePlace, TakenPlaces
@@ -33,6 +32,7 @@ from unrolled.held_forward.runs_that_fail import failures_refused
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.model_runs.taken_numbers import refuse_read_numbers
+from unrolled.user_models.all_modules import all_modules, is_within
 
 __all__ = ["RecordedRun", "RecordedRuns"]
 

@@ -13,11 +13,11 @@ from unrolled.explanation.further_runs.past_networks import Attached, with_gradi
 from unrolled.explanation.further_runs.traced_vectors import TracedVectors, depends
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.request import Request
-from unrolled.held_forward.all_modules import all_modules
 from unrolled.held_forward.operations.operands import holds_numbers
-from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.model_runs.nested_tensors import copy_tensors, leaves, rebuilt
 from unrolled.model_runs.preserve_model import preserved
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["first_states_read"]
 

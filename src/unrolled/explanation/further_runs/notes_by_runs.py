@@ -16,7 +16,7 @@ from unrolled.explanation.further_runs.past_networks import PastNetworks
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import constants_note, initial_notes, ray_notes
 from unrolled.explanation.request import Request
-from unrolled.held_forward.all_modules import all_modules
+from unrolled.user_models.all_modules import all_modules
 
 __all__ = ["NotesByRuns"]
 

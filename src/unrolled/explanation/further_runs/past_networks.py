@@ -15,9 +15,9 @@ from unrolled.explanation.further_runs.traced_vectors import TracedVectors, depe
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.target_function import called_target
 from unrolled.held_forward.operations.operation_names import name_of
-from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.model_runs.preserve_model import preserved
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["Attached", "PastNetworks", "with_gradients"]
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.explanation.tokens.tracer import Tracer
-from unrolled.held_forward.all_modules import all_parameters
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.model_runs.nested_tensors import Copies
+from unrolled.user_models.all_modules import all_parameters
 
 __all__ = ["TracedVectors", "depends"]
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.decomposition.own_steps.step_calls import StepForm, same_tensor
-from unrolled.held_forward.all_modules import is_within
 from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.model_runs.nested_tensors import Place
+from unrolled.user_models.all_modules import is_within
 
 __all__ = ["CalledMethod"]
 

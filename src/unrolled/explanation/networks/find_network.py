@@ -17,8 +17,8 @@ from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.called_method import CalledMethod
 from unrolled.explanation.networks.find_steps import called_methods, found_steps, named_step
 from unrolled.explanation.networks.not_found import called_once, no_step, none_found
-from unrolled.held_forward.all_modules import all_modules, is_within
-from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.user_models.all_modules import all_modules, is_within
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["RECURRENT_MODULES", "FoundNetworks", "NamedNetworks", "find_networks", "notes_of_steps_around"]
 

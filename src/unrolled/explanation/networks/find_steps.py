@@ -22,9 +22,9 @@ from unrolled.cells.recurrent import Recurrent
 from unrolled.decomposition.own_steps.step_calls import StepForm
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.called_method import CalledMethod
-from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters, is_within
-from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.model_runs.nested_tensors import leaves
+from unrolled.user_models.all_modules import all_buffers, all_modules, all_parameters, is_within
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["called_methods", "found_steps", "named_step"]
 

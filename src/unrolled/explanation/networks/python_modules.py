@@ -23,10 +23,10 @@ from unrolled.explanation.networks.keras_as_steps import keras_as_steps
 from unrolled.explanation.networks.outputs_of_twins import compare_with_twins
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.networks.written_networks import RecordedCall, recorded_calls, written_networks, written_twin
-from unrolled.held_forward.all_modules import all_modules
-from unrolled.held_forward.this_thread import ONE_THREAD
 from unrolled.model_runs.eval_mode import eval_mode
 from unrolled.model_runs.nested_tensors import copy_tensors, tensors_in
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.this_thread import ONE_THREAD
 
 __all__ = ["PythonModel", "python_modules", "without_wrappers"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from unrolled.decomposition.opening.recurrent_twin import quantised_kind
-from unrolled.held_forward.all_modules import all_parameters
+from unrolled.user_models.all_modules import all_parameters
 
 __all__ = ["has_recurrent_name", "type_name"]
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.opening.parity import Parity
 from unrolled.decomposition.opening.recurrent_twin import networks_with_weights
-from unrolled.held_forward.all_modules import all_modules
-from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.nested_tensors import Place, copy_tensors, leaves, rebuilt
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 

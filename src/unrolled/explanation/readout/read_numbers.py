@@ -40,9 +40,9 @@ from unrolled.explanation.readout.record_forward import RecordedForward
 from unrolled.explanation.request import Request
 from unrolled.explanation.sources import Sources
 from unrolled.explanation.tokens.network_reached import NetworkReached, reach
-from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.model_runs.eval_mode import without_autocast
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["numbers_of_call"]
 

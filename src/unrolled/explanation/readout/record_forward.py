@@ -21,10 +21,10 @@ from unrolled.decomposition.opening.parity import Parity
 from unrolled.errors import ParityError, UsageError, kind_of
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.own_forwards import has_own_forward
-from unrolled.held_forward.replaced_attributes import replaced_attributes
-from unrolled.held_forward.this_thread import in_this_thread
 from unrolled.model_runs.eval_mode import UNDER_AUTOCAST, autocast_enabled
 from unrolled.model_runs.nested_tensors import copy_tensors
+from unrolled.user_models.replaced_attributes import replaced_attributes
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["NotOneCallError", "RecordedForward", "record_forward"]
 

@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from unrolled.held_forward.all_modules import all_modules
-from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["RunningNetworks"]
 

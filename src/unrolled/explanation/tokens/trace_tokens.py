@@ -17,7 +17,7 @@ from unrolled.explanation.tokens.network_reached import NetworkReached, reach
 from unrolled.explanation.tokens.sequences_apart import traces_apart
 from unrolled.explanation.tokens.tracer import Tracer
 from unrolled.explanation.tokens.traces import Traces
-from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["trace_tokens"]
 

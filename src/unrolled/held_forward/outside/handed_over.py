@@ -27,10 +27,10 @@ from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of
 from unrolled.held_forward.operations.python_values import TO_PYTHON, taken_out_error
 from unrolled.held_forward.outside.other_threads import note_made, refused_from_other_threads, was_made
-from unrolled.held_forward.replaced_attributes import replaced_attributes
 from unrolled.held_forward.tensor_facts.rows import MASKS, Rows
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
 from unrolled.held_forward.token_ids.token_positions import TokenPositions
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["MeetsOtherThreads", "met_here", "work_of_threads_met"]
 

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.overrides import _get_current_function_mode_stack
 
-from unrolled.held_forward.all_modules import all_buffers, unregistered_tensors
 from unrolled.held_forward.operations.operands import carries, for_each_tensor
 from unrolled.held_forward.operations.operation_mode import OperationMode, object_of
 from unrolled.held_forward.outside.other_threads import is_of_another_thread
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
+from unrolled.user_models.all_modules import all_buffers, unregistered_tensors
 
 __all__ = ["NumbersFromOutside", "note_what_modules_keep"]
 

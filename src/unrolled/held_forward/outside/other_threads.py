@@ -15,11 +15,11 @@ from typing import Any, cast
 from torch import Tensor, nn
 from torch.autograd.graph import Node
 
-from unrolled.held_forward.all_modules import TABLES, all_modules
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.operations.operands import for_each_tensor
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
-from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.user_models.all_modules import TABLES, all_modules
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["is_of_another_thread", "look_ups_noted", "note_made", "refused_from_other_threads", "was_made"]
 

@@ -19,7 +19,7 @@ from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.graph import without_rule
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operations.operands import detached, for_each_tensor, operands
-from unrolled.held_forward.replaced_attributes import replaced_attributes
+from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["python_function", "scripts_as_operations"]
 

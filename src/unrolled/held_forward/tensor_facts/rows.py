@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unrolled.held_forward.all_modules import TABLES, all_buffers, all_modules, all_parameters, unregistered_tensors
 from unrolled.held_forward.operations.operands import holds_integers, holds_numbers, operands
 from unrolled.held_forward.tensor_facts.memory_layout import without_repeats
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
+from unrolled.user_models.all_modules import TABLES, all_buffers, all_modules, all_parameters, unregistered_tensors
 
 __all__ = ["CONSTANTS", "MASKS", "Kind", "Origin", "Row", "Rows"]
 

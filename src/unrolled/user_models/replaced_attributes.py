@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from unrolled.held_forward.this_thread import in_this_thread
+from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["replaced_attributes"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from unrolled.held_forward.all_modules import all_buffers, all_modules, all_parameters
+from unrolled.user_models.all_modules import all_buffers, all_modules, all_parameters
 
 
 class Keeper(nn.Module):
