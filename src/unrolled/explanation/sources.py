@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,8 @@ from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["Sources", "is_mask", "source_module"]
 
+Change = Callable[[str, Tensor], Tensor]
+"""From the name of a tensor, and the tensor, to what the model receives in its place."""
 _MASKED = -750.0
 """Below it exp(·) is zero, also in float64: models add such numbers to scores that are not to count."""
 
@@ -28,17 +30,18 @@ class Sources:
 
     Args:
         mode: The held forward of the call.
-        opens: Whether arguments are sources; otherwise they are copied.
     """
 
-    def __init__(self, mode: HeldForward, opens: bool) -> None:
-        self.mode, self.opens = mode, opens
+    def __init__(self, mode: HeldForward) -> None:
+        self.mode = mode
         self.entries: dict[str, tuple[int, torch.Size]] = {}
         """For each argument: the number of its first entry, and its shape."""
         self.unread: list[str] = []
         """Arguments that are not searched for tensors, each with its type and with what to pass instead."""
         self.masks: set[str] = set()
         """Floating-point arguments that are masks: they multiply by zero or one, or add zero or minus infinity."""
+        self.copied = False
+        """Whether the arguments were copied: a submodule is the source."""
         self._count = 0
         self._has_masks = False
 
@@ -49,36 +52,40 @@ class Sources:
         other value they are held, as integers are.
         """
         self._has_masks = not all(map(is_mask, tensors_in((args, kwargs))))
-        made: Copies = {}  # one for all arguments: a node of a tree may stand in several
-        given = [self._open(str(place), value, made) for place, value in enumerate(args)]
-        return given, {name: self._open(name, value, made) for name, value in kwargs.items()}
+        return self._with_tensors(args, kwargs, self._open)
 
-    def _open(self, name: str, value: Any, made: Copies) -> Any:
-        """Return an argument, or a part of one, as the model receives it."""
+    def copy_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return copies of the arguments of a call whose source is a submodule."""
+        self.copied = True
+        return self._with_tensors(args, kwargs, lambda _, value: value.detach().clone())
+
+    def _with_tensors(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], change: Change
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call with other tensors, by their names."""
+        made: Copies = {}  # one for all arguments: a node of a tree may stand in several
+        given = [self._with_tensor(str(place), value, change, made) for place, value in enumerate(args)]
+        return given, {name: self._with_tensor(name, value, change, made) for name, value in kwargs.items()}
+
+    def _with_tensor(self, name: str, value: Any, change: Change, made: Copies) -> Any:
         if isinstance(value, Tensor):
-            return self._open_tensor(name, value)
+            return change(name, _checked(name, value))
         if type(value) is PackedSequence:
-            return value._replace(data=self._open_tensor(name, value.data))
+            return value._replace(data=change(name, _checked(name, value.data)))
         if items_of(value) is None:
             if value is not None and not isinstance(value, bool | int | float | str | bytes):
                 self.unread.append(f"argument {name} is {kind_of(value)}, {_way_to_read(value)}")
             return value
-        return with_parts(value, lambda key, each: self._open(f"{name}.{key}", each, made), made)
+        return with_parts(value, lambda key, each: self._with_tensor(f"{name}.{key}", each, change, made), made)
 
-    def _open_tensor(self, name: str, value: Tensor) -> Tensor:
-        if value.is_complex():
-            raise UsageError(f"argument {name} is complex; pass its real and its imaginary part as two real tensors")
-        if value.is_sparse:
-            raise UsageError(f"argument {name} is sparse; pass a dense tensor: {name}.to_dense()")
+    def _open(self, name: str, value: Tensor) -> Tensor:
         if value.is_floating_point():
-            if not self.opens:
-                return value.detach().clone()
             opened, multiplies = self.mode.open(name, value, self._number(name, value)), is_mask(value)
             if self._has_masks and (multiplies or _is_mask_of_scores(value)):
                 self.masks.add(name)
             return self.mode.vectors.numbers.add(opened) if self._has_masks and multiplies else opened
         copy = value.detach().clone()
-        if self.opens and value.dtype in (*INTEGERS, torch.bool):
+        if value.dtype in (*INTEGERS, torch.bool):
             numbers = torch.arange(copy.numel(), device=copy.device) + self._number(name, copy)
             self.mode.positions.open(copy, numbers.reshape(copy.shape))
             self.mode.vectors.computed.name_masks(copy)
@@ -89,6 +96,14 @@ class Sources:
         first, self._count = self._count, self._count + value.numel()
         self.entries[name] = (first, value.shape)
         return first
+
+
+def _checked(name: str, value: Tensor) -> Tensor:
+    if value.is_complex():
+        raise UsageError(f"argument {name} is complex; pass its real and its imaginary part as two real tensors")
+    if value.is_sparse:
+        raise UsageError(f"argument {name} is sparse; pass a dense tensor: {name}.to_dense()")
+    return value
 
 
 def _way_to_read(value: object) -> str:

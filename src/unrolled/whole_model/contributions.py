@@ -191,7 +191,7 @@ def _nothing_reaches(sources: Sources) -> str:
             "pass booleans, and integers that are all 0 or 1, as floating-point numbers if they are features, or name "
             "a submodule with of="
         )
-    if sources.opens and not sources.entries:
+    if not sources.copied and not sources.entries:
         return (
             "no argument of the model holds a tensor, and ids or numbers that it makes tensors of cannot be followed; "
             "pass a model that takes these tensors, or name a submodule with of="

@@ -69,8 +69,8 @@ class HeldRuns:
         recorded.begin()
         mode = HeldModel(Rows(model), member, asked.share, recorded=recorded)
         mode.follows, mode.taken = follows, TakenPlaces()
-        sources = Sources(mode, opens=asked.of is None)
-        given, named = sources.open_call(asked.args, asked.kwargs)
+        sources = Sources(mode)
+        given, named = (sources.open_call if asked.of is None else sources.copy_call)(asked.args, asked.kwargs)
         with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):
             with failures_refused(), mode:
                 output = self.select(model(*given, **named))

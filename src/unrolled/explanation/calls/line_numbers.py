@@ -37,7 +37,7 @@ __all__ = ["call_with_sources", "numbers_of_lines"]
 
 def call_with_sources(mode: RecordedModel, model: Any, args: Sequence[object], kwargs: dict[str, object]) -> object:
     """Run a model whose numbers are sources of value."""
-    given, named = Sources(mode, opens=True).open_call(args, kwargs)
+    given, named = Sources(mode).open_call(args, kwargs)
     with mode:
         return model(*given, **named)
 

@@ -62,7 +62,7 @@ def behind_held(reads: HeldReads, suspects: Collection[str], unread: Mapping[str
     if not suspects and not unread:
         return BehindHeld()
     mode = Differentiated(Rows(reads.model))
-    sources = Sources(mode, opens=True)
+    sources = Sources(mode)
     given, named = sources.open_call(reads.args, reads.kwargs)
     try:
         with torch.enable_grad(), mode:

@@ -96,7 +96,7 @@ class HeldReads:
         def run(follows: Container[int]) -> _HeldRun:
             mode = HeldModel(Rows(self.model), member, self.share)
             mode.follows = follows
-            sources = Sources(mode, opens=True)
+            sources = Sources(mode)
             given, named = sources.open_call(args, kwargs)
             with (
                 preserved(self.model, self.seed),

@@ -105,7 +105,7 @@ def _of_run(
 
 def _run(recorded: RecordedForward, asked: Request, mode: _CapturingModel) -> PackedSequence | None:
     """Run the model held up to its network; return what the network reads if that is a packed batch."""
-    given, named = Sources(mode, opens=True).open_call(asked.args, asked.kwargs)
+    given, named = Sources(mode).open_call(asked.args, asked.kwargs)
     try:
         with (
             torch.enable_grad(),
