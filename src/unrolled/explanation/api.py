@@ -8,7 +8,6 @@ from typing import Literal
 from torch import nn
 
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.choice import Class, Wanted
 from unrolled.explanation.explain_model import explain_model
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.explanations import Explanations
@@ -16,6 +15,7 @@ from unrolled.explanation.networks.find_network import NamedNetworks
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.select_target import Target
+from unrolled.explanation.targets.wanted import Class, Wanted
 from unrolled.explanation.tokens.sequence_names import Words
 
 __all__ = ["explain", "explain_batch"]

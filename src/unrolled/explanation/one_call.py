@@ -22,7 +22,6 @@ from unrolled.decomposition.recurrences.bidirectional_stack import expand_stack
 from unrolled.decomposition.recurrences.sweep_progress import planned_steps
 from unrolled.errors import NonFiniteError, ParityError, RandomOperationError, UnrolledError
 from unrolled.expansions.base import TOLERANCE, Expansion
-from unrolled.explanation.choice import Choice
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
@@ -35,6 +34,7 @@ from unrolled.explanation.readout.read_targets import ReadTargets
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import NotOneCallError, RecordedForward, record_forward
 from unrolled.explanation.request import Request
+from unrolled.explanation.targets.wanted import Choice
 from unrolled.explanation.tokens.sequence_names import of_one
 from unrolled.explanation.tokens.token_names import token_names
 from unrolled.explanation.tokens.trace_tokens import trace_tokens

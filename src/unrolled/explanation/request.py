@@ -11,9 +11,9 @@ from unrolled.decomposition.arguments import checked_order, refuse_devices_witho
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.choice import Wanted
 from unrolled.explanation.model_arguments import model_arguments, named_arguments
 from unrolled.explanation.networks.find_network import NamedNetworks
+from unrolled.explanation.targets.wanted import Wanted
 from unrolled.explanation.tokens.sequence_names import Words
 from unrolled.explanation.tokens.token_names import checked_words
 from unrolled.whole_number import whole_number

@@ -14,6 +14,7 @@ from unrolled.expansions.base import Expansion
 from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.notes import refuse_notes
 from unrolled.explanation.targets.select_target import Target
+from unrolled.explanation.targets.wanted import Class, Wanted
 from unrolled.explanation.tokens.token_names import Tokens
 from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
 from unrolled.whole_model.account_model import account_model
@@ -29,7 +30,7 @@ def account(
     model: nn.Module,
     *args: Any,
     target: Target | str | None = None,
-    against: int | str | None = None,
+    against: Class | None = None,
     of: str | None = None,
     classes: Sequence[str] | None = None,
     tokens: Tokens = None,
@@ -113,10 +114,8 @@ def account(
         args,
         kwargs,
         model_kwargs,
-        target=target,
-        against=against,
+        wanted=Wanted(target, against, classes),
         of=of,
-        classes=classes,
         tokens=tokens,
         features=features,
         expansion=expansion,

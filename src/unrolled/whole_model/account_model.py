@@ -21,6 +21,7 @@ from unrolled.explanation.model_arguments import named_arguments
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
+from unrolled.explanation.targets.wanted import no_classes
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
@@ -32,7 +33,6 @@ from unrolled.whole_model.held_run import HeldRun, HeldRuns
 from unrolled.whole_model.notes import notes_of
 from unrolled.whole_model.one_of_the_examples import one_of_the_examples
 from unrolled.whole_model.result import Account
-from unrolled.whole_model.selected_target import SelectedTarget, no_classes
 from unrolled.whole_model.text_words import words_of_texts
 
 __all__ = ["account_model"]
@@ -46,7 +46,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     one_thread, run = one_thread_if_small(model, (args, kwargs)), ModelRun.of(model, args, kwargs)
     with infinite_weights_named(model), preserved(model, asked.seed) as generators, without_autocast(), one_thread:
         plain = PlainRun.of(run, generators, asked.seed is not None)
-        target = SelectedTarget.of(plain.output, asked.target, asked.classes, asked.against, (args, kwargs))
+        target = asked.wanted.select(plain.output, (args, kwargs))
         expected = _checked(target.select(plain.output).detach(), args, kwargs)
         drawn = plain.runs.second(expected, target.select) if plain.runs.draws else ()  # else the held run tells
         held = HeldRuns(plain, asked, target.select, expected)
@@ -76,7 +76,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     )
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model, result)
-    told = (*notes_of(result, means, behind), *one_of_the_examples(plain.output, target.indices, result))
+    told = (*notes_of(result, means, behind), *one_of_the_examples(plain.output, target.index, result))
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
 
 

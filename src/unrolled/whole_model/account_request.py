@@ -13,7 +13,7 @@ from unrolled.errors import UsageError, kind_of
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.model_arguments import model_arguments
-from unrolled.explanation.targets.select_target import Target
+from unrolled.explanation.targets.wanted import Wanted
 from unrolled.explanation.tokens.token_names import Tokens, checked_words
 
 __all__ = ["AccountRequest"]
@@ -25,12 +25,9 @@ class AccountRequest:
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    target: Target | str | None
-    against: int | str | None
-    """The class whose output is subtracted."""
+    wanted: Wanted
     of: str | None
     """Path of the submodule whose output is the source of value; None for the arguments."""
-    classes: Sequence[str] | None
     tokens: Tokens
     expansion: Expansion
     share: float
@@ -45,10 +42,8 @@ class AccountRequest:
         kwargs: Mapping[str, Any],
         model_kwargs: Mapping[str, Any] | None,
         *,
-        target: Target | str | None,
-        against: int | str | None,
+        wanted: Wanted,
         of: str | None,
-        classes: Sequence[str] | None,
         tokens: Tokens,
         features: Sequence[str] | None,
         expansion: str | Expansion,
@@ -56,7 +51,7 @@ class AccountRequest:
         seed: int | None,
     ) -> AccountRequest:
         """Validate what :func:`unrolled.account` is given, as far as that can be done before the model runs."""
-        own = {"tokens": tokens, "target": target, "against": against, "features": features}
+        own = {"tokens": tokens, "target": wanted.target, "against": wanted.against, "features": features}
         given = model_arguments(model, args, kwargs, model_kwargs, own)
         if not isinstance(share, int | float):
             raise UsageError(f"share is {kind_of(share)}; expected a number from 0 to 1")
@@ -69,4 +64,4 @@ class AccountRequest:
                 "tokens cannot name the steps of a packed sequence of numbers, whose examples stand in one tensor; "
                 "leave tokens out, or let the model pack a padded tensor"
             )
-        return cls(args, given, target, against, of, classes, words, chosen, share, seed)
+        return cls(args, given, wanted, of, words, chosen, share, seed)

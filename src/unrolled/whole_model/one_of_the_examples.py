@@ -12,7 +12,7 @@ from unrolled.whole_model.accounted_output import AccountedOutput
 __all__ = ["one_of_the_examples"]
 
 
-def one_of_the_examples(output: Any, indices: Tensor | None, result: AccountedOutput) -> tuple[str, ...]:
+def one_of_the_examples(output: Any, index: int | None, result: AccountedOutput) -> tuple[str, ...]:
     """Say that an output of one axis may have a number for each example, of which the index has picked one.
 
     An output of shape (n,) is one example's classes or n examples' numbers. In the second case all that it reads of
@@ -20,18 +20,18 @@ def one_of_the_examples(output: Any, indices: Tensor | None, result: AccountedOu
 
     Args:
         output: What the model returned.
-        indices: The index that was picked; None if a function picked.
+        index: The number of it that was picked; None if another way was taken.
         result: The account of what was picked.
     """
-    if indices is None or not isinstance(output, Tensor) or output.dim() != 1 or len(output) < 2:
+    if index is None or not isinstance(output, Tensor) or output.dim() != 1 or len(output) < 2:
         return ()
-    place, parts = int(indices[0]), [*result.texts.values(), *result.features.values()]
+    parts = [*result.texts.values(), *result.features.values()]
     read = [part for part in parts if bool(part.any())]
-    if not read or not all(_reads_only(part, place, len(output)) for part in read):
+    if not read or not all(_reads_only(part, index, len(output)) for part in read):
         return ()
     count = len(output)
     return (
-        f"the output has shape ({count},), and number {place} reads nothing but example {place} of the arguments: "
+        f"the output has shape ({count},), and number {index} reads nothing but example {index} of the arguments: "
         "if it has one number for each example, target=lambda out: out accounts for all of them",
     )
 

@@ -12,7 +12,6 @@ from unrolled.decomposition.held_networks.recurrent_rules import networks_as_ope
 from unrolled.decomposition.own_steps.step_calls import steps_as_operations
 from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
-from unrolled.explanation.choice import Wanted
 from unrolled.explanation.example_of_sequence import example_of_sequence, weighed_sums
 from unrolled.explanation.examples import count_examples
 from unrolled.explanation.networks.find_network import FoundNetworks
@@ -25,6 +24,7 @@ from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
 from unrolled.explanation.targets.output_kind import is_sigmoid
 from unrolled.explanation.targets.select_target import Target, select_target
+from unrolled.explanation.targets.wanted import Wanted
 from unrolled.held_forward.linear_output import LinearOutput
 from unrolled.held_forward.operations.coarsest_type import coarsest_type
 from unrolled.held_forward.outside.taken_places import CodePlace, TakenPlaces

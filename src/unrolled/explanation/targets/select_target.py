@@ -12,7 +12,7 @@ from unrolled.explanation.targets.likely_targets import example_of_class, exampl
 from unrolled.explanation.targets.output_classes import class_index
 from unrolled.explanation.targets.target_function import called_target
 
-__all__ = ["Target", "checked_floating", "class_outputs", "select_target"]
+__all__ = ["Target", "checked_floating", "class_outputs", "no_tensor", "select_target"]
 
 Target = int | Callable[[object], Tensor]
 """An index of the last output dimension, or a function from the output to one number for each example."""
@@ -56,10 +56,7 @@ def _selected(output: object, target: Target, batch: int) -> Tensor:
 def class_outputs(output: object, target: object, batch: int) -> Tensor:
     """Return a model's output with shape (batch, classes); an error suggests the target, if that is an index."""
     if not isinstance(output, Tensor):
-        raise ShapeError(
-            f"the model returned {kind_of(output)}; expected a tensor, or a callable target that picks from it"
-            f"{example_target(output, batch)}"
-        )
+        raise no_tensor(output, batch)
     if output.dim() <= 1 and output.numel() == batch:
         output = output.reshape(batch, 1)
     elif output.dim() == 1 and batch == 1:
@@ -73,3 +70,11 @@ def class_outputs(output: object, target: object, batch: int) -> Tensor:
     if not output.shape[1]:
         raise ShapeError(f"the output has shape {tuple(output.shape)}; expected a class or more")
     return output
+
+
+def no_tensor(output: object, batch: int | None = None) -> ShapeError:
+    """Return the error about an output that is no tensor, with a target that may fit; ``batch`` is None if unknown."""
+    return ShapeError(
+        f"the model returned {kind_of(output)}; expected a tensor, or a callable target that picks from it"
+        f"{example_target(output, batch)}"
+    )
