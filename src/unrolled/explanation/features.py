@@ -51,7 +51,7 @@ class FeaturesFound:
             return cls((), None, str(error), isinstance(error, MixedNumbersError | HeldNumbersError))
 
     def put(self, found: Explanation, part: int, example: int) -> Explanation:
-        """Return an explanation, of a readout or a line (``part``) and an example, with its features.
+        """Return an explanation, of a readout or a line (``part``) and an example, with its features and notes on them.
 
         Raises:
             ShapeError: If the user gave more or fewer names than a step has numbers.
@@ -59,7 +59,8 @@ class FeaturesFound:
         """
         numbers = self.numbers[part][example] if self.numbers else None
         if numbers is None:
-            return replace(found, no_features=self.why or NOT_BY_STEPS)
+            why = (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()
+            return replace(found, no_features=self.why or NOT_BY_STEPS, notes=(*found.notes, *why))
         if self.names is not None and numbers.unnamed:
             raise UsageError(
                 f"features= may name numbers of argument {', '.join(numbers.unnamed)}, which enter several steps and "
@@ -72,14 +73,8 @@ class FeaturesFound:
             else checked_names("features", self.names, len(numbers.names), "number of a step")
         )
         rest = found.token_scores - numbers.scores.sum(dim=1)
-        return replace(found, features=Features(names, numbers.values, numbers.scores, rest, numbers.rest_of))
-
-    def notes(self, part: int, example: int) -> tuple[str, ...]:
-        """Return what limits the features of an explanation, or why numbers that the network reads have none."""
-        numbers = self.numbers[part][example] if self.numbers else None
-        if numbers is not None:
-            return numbers.notes
-        return (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()
+        features = Features(names, numbers.values, numbers.scores, rest, numbers.rest_of)
+        return replace(found, features=features, notes=(*found.notes, *numbers.notes))
 
 
 def one_after_another(members: Sequence[Features | None]) -> Features | None:

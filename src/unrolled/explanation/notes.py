@@ -8,10 +8,10 @@ are noted if they are more than 10 times as large as their sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from torch import Tensor
 
-from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, finer_type, is_coarse, number_notes
 from unrolled.errors import ConvergenceError, StrictError, UnrolledError
 from unrolled.expansions.base import Expansion
@@ -23,12 +23,11 @@ __all__ = [
     "above_movement",
     "bias_notes",
     "constants_note",
-    "explanation_notes",
     "failure_notes",
     "initial_notes",
-    "limit_note",
     "ray_notes",
     "refuse_notes",
+    "with_limits",
 ]
 
 NOTED = 1e-3
@@ -47,26 +46,23 @@ _NUMBERS_PAST = (
 )
 
 
-def limit_note(found: Attribution) -> tuple[str, ...]:
-    """Note that longer n-grams are not told apart."""
-    if found.max_order is None:
-        return ()
-    return (
-        f"the text has {len(found):,} tokens: n-grams of more than {found.max_order} are not told apart; max_order "
-        "sets another limit",
-    )
-
-
-def explanation_notes(found: Attribution, expansion: Expansion, failures: Iterable[str]) -> tuple[str, ...]:
-    """Note what limits an explanation.
+def with_limits(found: Explanation, expansion: Expansion, failures: Sequence[str], no_order: bool) -> Explanation:
+    """Return an explanation with notes on what limits it.
 
     Args:
         found: The explanation; it is exact if its terms are.
         expansion: The expansion that was asked for.
         failures: Why the expansion is not to be trusted.
+        no_order: Whether a limit to the length of n-grams is neither the user's nor the network's.
     """
-    notes = [*failures]
-    if expansion.exact and not notes and found.residual > NOTED_RESIDUAL:
+    notes = [*found.notes]
+    if found.max_order is not None and no_order:
+        notes.append(
+            f"the text has {len(found):,} tokens: n-grams of more than {found.max_order} are not told apart; max_order "
+            "sets another limit"
+        )
+    notes += failures
+    if expansion.exact and not failures and found.residual > NOTED_RESIDUAL:
         missed = f"the terms miss the states by {found.residual:.1g} of their size"
         if _is_of_a_user(expansion):
             advice = "unrolled.testing.check_expansion tells whether it is"
@@ -76,7 +72,7 @@ def explanation_notes(found: Attribution, expansion: Expansion, failures: Iterab
         else:
             why = "terms far larger than their sum cancel, which leaves rounding errors"
             notes.append(f"{missed}: {why}; {finer_type(found)}")
-    return (*notes, *number_notes(found))
+    return replace(found, notes=(*notes, *number_notes(found)))
 
 
 def _is_of_a_user(expansion: Expansion) -> bool:

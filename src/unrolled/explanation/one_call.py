@@ -28,7 +28,7 @@ from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.named_failures import named_failures
 from unrolled.explanation.networks.own_forwards import has_own_forward
-from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
+from unrolled.explanation.notes import failure_notes, with_limits
 from unrolled.explanation.readout.read_numbers import numbers_of_call
 from unrolled.explanation.readout.read_targets import ReadTargets
 from unrolled.explanation.readout.readout import Readout
@@ -130,21 +130,9 @@ class _OpenedCall:
     """Those of every explanation."""
 
     def explanation(self, k: int, b: int, words: tuple[str, ...]) -> Explanation:
-        """Make the explanation of one target of one example, with its notes."""
-        choice, asked, read = self.choice, self.asked, self.reads[k]
-        one = replace(
-            self.features.put(self._nameless(k, b, words), k, b),
-            target=choice.names[k if choice.every else b],
-            unit=choice.unit_of(read.is_sigmoid),
-            deterministic=self.deterministic,
-        )
-        limit = limit_note(one) if asked.max_order is None and not self.opened.coupled else ()
-        limits = (*limit, *explanation_notes(one, asked.expansion, self.failures))
-        return replace(one, notes=(*read.notes, *self.notes, *self.features.notes(k, b), *limits))
-
-    def _nameless(self, k: int, b: int, words: tuple[str, ...]) -> Explanation:
-        """Make the explanation without the name of its target, its features and notes."""
-        opened, read, found, expansion = self.opened, self.reads[k], self.scored[k], self.asked.expansion
+        """Make the explanation of one target of one example, with its features and notes."""
+        choice, opened, expansion = self.choice, self.opened, self.asked.expansion
+        read, found = self.reads[k], self.scored[k]
         n, row = len(words), int(read.order[b])
         triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
         logit, bias = float(read.logit[b]), float(read.bias[b])
@@ -153,23 +141,28 @@ class _OpenedCall:
         if not math.isfinite(ngrams + initial):
             raise NonFiniteError.overflow("the n-grams", read.dtype == torch.float64, str(expansion))
         limited = found.longest is not None and found.longest < n
-        return Explanation(
+        plain = Explanation(
             tokens=words,
             directions=("forward", "backward")[: len(opened.directions)],
             triangle=triangle,
             ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
-            target="",
+            target=choice.names[k if choice.every else b],
+            unit=choice.unit_of(read.is_sigmoid),
             expansion=str(expansion),
             exact=expansion.exact and not self.failures and residual <= NOTED_RESIDUAL,
             local=expansion.local,
             leaves_out=not expansion.exact,
             residual=residual,
             parity=opened.parity,
+            notes=(*read.notes, *self.notes),
             biases={name: float(part[b]) for name, part in read.biases.items()},
+            deterministic=self.deterministic,
             rounding=torch.finfo(read.dtype).eps,
             max_order=found.longest if limited else None,
             by_token=found.tokens[row, :n] if limited or opened.coupled else None,
         )
+        no_order = self.asked.max_order is None and not opened.coupled
+        return with_limits(self.features.put(plain, k, b), expansion, self.failures, no_order)
 
 
 def _score(

@@ -24,7 +24,7 @@ from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.joint import OTHERS, joint_explanation
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.find_network import FoundNetworks
-from unrolled.explanation.notes import explanation_notes, failure_notes, limit_note
+from unrolled.explanation.notes import failure_notes, with_limits
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.request import Request
 from unrolled.explanation.tokens.sequence_names import NamedTokens, Words, given_words, line_titles, words_of
@@ -153,43 +153,32 @@ class _ExplainedCalls:
 
     def _sequences(self, b: int) -> list[Explanation]:
         """Explain one example by each of its sequences."""
-        parts, failures = self.examples[b], failure_notes(self.found.failures)
+        parts = self.examples[b]
         ledgers = _ledgers(self.found, b, parts, str(self.asked.expansion))
-        sequences = []
-        for part, tokens, (ledger, biases) in zip(parts, self.tokens[b], ledgers, strict=True):
-            plain = self._without_notes(b, part, tokens.names, ledger, biases, trusted=not failures)
-            explanation = self.features.put(plain, part.line, b)
-            coupled = self.found.lines[part.line].line.coupled
-            limit = limit_note(explanation) if self.asked.max_order is None and not coupled else ()
-            notes = (
-                *self.found.notes,
-                *tokens.notes,
-                *self.features.notes(part.line, b),
-                *limit,
-                *explanation_notes(explanation, self.asked.expansion, failures),
-            )
-            sequences.append(replace(explanation, notes=notes))
-        return sequences
+        given = zip(parts, self.tokens[b], ledgers, strict=True)
+        return [self._sequence(b, part, tokens, *ledger) for part, tokens, ledger in given]
 
-    def _without_notes(
-        self, b: int, part: _Part, tokens: tuple[str, ...], ledger: Ledger, biases: dict[str, float], trusted: bool
+    def _sequence(
+        self, b: int, part: _Part, tokens: NamedTokens, ledger: Ledger, biases: dict[str, float]
     ) -> Explanation:
-        """Make the explanation of one sequence without its features and notes; ``trusted``: no expansion failed."""
-        found, chosen, line = self.found, self.asked.expansion, self.found.lines[part.line]
+        """Make the explanation of one sequence, with its features and notes."""
+        found, expansion, line = self.found, self.asked.expansion, self.found.lines[part.line]
         residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
-        limited = line.longest is not None and line.longest < len(tokens)
-        return Explanation(
-            tokens=tokens,
+        limited = line.longest is not None and line.longest < len(tokens.names)
+        failures = failure_notes(found.failures)
+        plain = Explanation(
+            tokens=tokens.names,
             directions=("forward", "backward") if line.line.both else ("forward",),
             triangle=_triangle(line, part.row),
             ledger=ledger,
             target=found.targets[b],
-            expansion=str(chosen),
-            exact=chosen.exact and trusted and residual <= NOTED_RESIDUAL,
-            local=chosen.local,
-            leaves_out=not chosen.exact,
+            expansion=str(expansion),
+            exact=expansion.exact and not failures and residual <= NOTED_RESIDUAL,
+            local=expansion.local,
+            leaves_out=not expansion.exact,
             residual=residual,
             parity=max(strand.parity for strand in line.line.strands),
+            notes=(*found.notes, *tokens.notes),
             biases=biases,
             deterministic=found.deterministic,
             rounding=torch.finfo(found.dtype).eps,
@@ -197,6 +186,8 @@ class _ExplainedCalls:
             max_order=line.longest if limited else None,
             by_token=line.tokens[part.row][inside] if limited or line.line.coupled else None,
         )
+        no_order = self.asked.max_order is None and not line.line.coupled
+        return with_limits(self.features.put(plain, part.line, b), expansion, failures, no_order)
 
 
 def _ledgers(
