@@ -44,6 +44,18 @@ def tokens(length=60):
     return ids(1, length)
 
 
+class Probability(TwoHalves):
+    def forward(self, x):
+        return torch.sigmoid(super().forward(x))
+
+
+def test_the_note_on_the_remainder_of_each_of_two_sequences_names_what_is_explained():
+    found = unrolled.explain(Probability(classifier()), tokens(8), target=1, expansion="zero")
+    for one in (found, *found.sequences):
+        assert any("the probability less the bias" in note for note in one.notes)
+        assert not any("the logit less the bias" in note for note in one.notes)
+
+
 def test_movement_and_cancellation_are_those_of_the_ledger():
     found = unrolled.explain(classifier(), tokens(8), target=1)
     assert found.movement == found.ledger.logit - found.ledger.bias

@@ -144,7 +144,7 @@ class _ExplainedCalls:
             sequences = [each for each, part in zip(sequences, parts, strict=True) if part.line == call]
             if not sequences:
                 raise UsageError(f"example {b} does not read {self.titles[call]}; choose another call, or leave it out")
-        closed = [replace(each, exact=each.exact and each.closes, unit=self.unit) for each in sequences]
+        closed = [replace(each, exact=each.exact and each.closes) for each in sequences]
         if len(closed) == 1:
             return closed[0]
         read = [(self.traces[part.line], part.row) for part in parts]
@@ -172,6 +172,7 @@ class _ExplainedCalls:
             triangle=_triangle(line, part.row),
             ledger=ledger,
             target=found.targets[b],
+            unit=self.unit,
             expansion=str(expansion),
             exact=expansion.exact and not failures and residual <= NOTED_RESIDUAL,
             local=expansion.local,
