@@ -61,6 +61,10 @@ PAIRS = {
         lambda z: z.clamp(torch.full_like(z, -0.2), torch.full_like(z, 0.3)),
         lambda z: F.hardtanh(z, -0.2, 0.3),
     ),
+    "clip to a tensor and a number": (
+        lambda z: z.clamp(torch.tensor(-0.2, dtype=z.dtype), 0.3),
+        lambda z: F.hardtanh(z, -0.2, 0.3),
+    ),
     "clip of a constant": (
         lambda z: z + torch.clamp(z.new_tensor(0.2), max=z),
         lambda z: z + torch.minimum(z.new_tensor(0.2), z),

@@ -3,28 +3,143 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
-from unrolled.held_forward.mode import HeldCall, rule
+from unrolled.held_forward.mode import HeldCall, Rule, followed, rule
+from unrolled.held_forward.operations.operands import carries, operands
+from unrolled.held_forward.operations.operands_read import CONVOLUTIONS
+from unrolled.held_forward.rules.increment_products import product
+from unrolled.held_forward.rules.product import shared
 
 __all__: list[str] = []
 
 Call = HeldCall | IncrementCall
 
 
-def _by_parts(*names: str) -> Callable[[Callable[[Call], Tensor]], Callable[[Call], Tensor]]:
-    """Register a rule of both kinds of run."""
+def _by_parts(
+    *names: str, held: Callable[..., Callable[[Rule], Rule]] = rule
+) -> Callable[[Callable[[Call], Tensor]], Callable[[Call], Tensor]]:
+    """Register a rule of both kinds of run; ``held`` registers that of a held run."""
 
     def register(function: Callable[[Call], Tensor]) -> Callable[[Call], Tensor]:
-        rule(*names)(function)
+        held(*names)(function)
         increment_rule(*names)(function)
         return function
 
     return register
+
+
+def _product(call: Call, factors: Sequence[Any], function: Callable[..., Tensor]) -> Tensor:
+    """Compute a product that is linear in each factor."""
+    if isinstance(call, HeldCall):
+        return shared(call, list(factors), function)
+    return product(call, factors, function)
+
+
+@_by_parts(
+    *"matmul mm bmm mv dot vdot inner outer ger kron tensordot cross linalg_cross linalg_matmul linalg_vecdot".split(),
+    "_sparse_mm",
+)
+def of_two(call: Call) -> Tensor:
+    """A product of two, along axes that further arguments may name."""
+    a, b, *axes = call.args
+    return _product(call, (a, b), lambda a, b: call.run(a, b, *axes))
+
+
+@_by_parts("einsum")
+def einsum(call: Call) -> Tensor:
+    """A sum of products of any number of factors."""
+    equation, *factors = call.args
+    return _product(call, operands(factors), lambda *each: torch.functional.einsum(equation, *each))
+
+
+@_by_parts("linalg_multi_dot", "chain_matmul")
+def multi_dot(call: Call) -> Tensor:
+    """A product of several matrices."""
+    factors = operands((*call.args, *call.kwargs.values()))
+    return _product(call, factors, lambda *each: torch.linalg.multi_dot(each))
+
+
+@_by_parts("linear", "bilinear")
+def layer(call: Call) -> Tensor:
+    """Compute x Wᵀ + b, or xᵀ A y + b."""
+    names = ("input", "weight", "bias") if call.name == "linear" else ("input1", "input2", "weight", "bias")
+    *factors, bias = call.bind(*names)
+    return _with_bias(call, _product(call, factors, call.function), bias)
+
+
+@_by_parts(*CONVOLUTIONS)
+def convolution(call: Call) -> Tensor:
+    """A convolution and its bias."""
+    names = ("input", "weight", "bias")
+    x, weight, bias = call.bind(*names)
+    options = call.options_beyond(*names)
+    if isinstance(call, IncrementCall) and call.moves(weight):
+        raise UnsupportedOperationError(f"{call.name} with a kernel that the state makes has no rule for increments")
+    result = _product(call, (x, weight), lambda a, w: call.function(a, w, None, *call.args[3:], **options))
+    return _with_bias(call, result, bias, (-1, *[1] * (weight.dim() - 2)))
+
+
+def _with_bias(call: Call, result: Tensor, bias: Any, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Add a bias, which in a held run becomes a row in the shape of the result."""
+    if bias is None:
+        return result
+    if isinstance(call, IncrementCall):
+        with call.mode:
+            return result + (bias if shape is None else bias.reshape(shape))
+    wide = bias.to(result.dtype) if shape is None else bias.to(result.dtype).reshape(shape)
+    if carries(bias):
+        return result + wide
+    if not bool(bias.count_nonzero()):
+        return result
+    return result + call.rows.summand(call.rows.origin(bias), wide, result.shape)
+
+
+@_by_parts("addmm", "baddbmm", "addmv", "addbmm", "addr", "_sparse_addmm")
+def product_and_sum(call: Call) -> Tensor:
+    """Compute β a + α (b c)."""
+    a, b, c = call.args[:3]
+    beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
+    special = {"addr": torch.outer, "addbmm": lambda x, y: torch.bmm(x, y).sum(0)}
+    with call.mode:
+        found = special.get(call.name, torch.matmul)(b, c)
+        found = found if alpha == 1 else alpha * found
+        if not beta:  # a may hold anything
+            return found
+        return found + (a if beta == 1 else beta * a)
+
+
+@_by_parts("logaddexp", held=followed)
+def logaddexp(call: Call) -> Tensor:
+    """Compute the logarithm of a sum of two exponentials; in a held run where it is followed."""
+    parts = call.bind("input", "other")
+    with call.mode:
+        return torch.logsumexp(torch.stack(torch.broadcast_tensors(*parts)), dim=0)
+
+
+@followed("logcumsumexp")
+def logcumsumexp(call: Call) -> Tensor:
+    """Compute logarithms of sums of the first entries where it is followed."""
+    return _of_the_first(call, torch.logsumexp)
+
+
+@_by_parts("cumprod", held=followed)
+def cumprod(call: Call) -> Tensor:
+    """Compute products of the first entries, each as a product is shared; in a held run where it is followed."""
+    return _of_the_first(call, torch.prod)
+
+
+def _of_the_first(call: Call, joined: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """Compute what one, two and more of the first entries give together."""
+    x, dim = call.bind("input", "dim")
+    with call.mode:
+        return torch.stack([joined(x.narrow(dim, 0, count + 1), dim) for count in range(x.shape[dim])], dim)
 
 
 @_by_parts("glu")
@@ -98,6 +213,17 @@ def convolution_over_time(call: Call) -> Tensor:
     x, weight, bias, pad = (*call.args, 0)[:4]
     with call.mode:
         return torch.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+
+
+@_by_parts("group_norm")
+def group_norm(call: Call) -> Tensor:
+    """Normalise each group of channels as a layer norm does."""
+    x, groups, weight, bias, eps = call.bind("input", "num_groups", "weight", "bias", "eps")
+    with call.mode:
+        parts, shape = x.reshape(x.shape[0], groups, -1), (1, -1, *[1] * (x.dim() - 2))
+        result = torch.layer_norm(parts, parts.shape[-1:], eps=1e-5 if eps is None else eps).reshape(x.shape)
+        result = result if weight is None else result * weight.reshape(shape)
+        return result if bias is None else result + bias.reshape(shape)
 
 
 @_by_parts("hypot")

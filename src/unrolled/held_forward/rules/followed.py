@@ -108,33 +108,6 @@ def logsumexp(call: HeldCall) -> Tensor:
     return whole if keep else whole.sum(dim)  # of one entry
 
 
-@followed("logaddexp")
-def logaddexp(call: HeldCall) -> Tensor:
-    """Follow log(exp a + exp b) as the logarithm of a sum of two entries."""
-    parts = call.bind("input", "other")
-    with call.mode:
-        return torch.logsumexp(torch.stack(torch.broadcast_tensors(*parts)), dim=0)
-
-
-@followed("logcumsumexp")
-def logcumsumexp(call: HeldCall) -> Tensor:
-    """Follow logarithms of sums of the first entries."""
-    return _of_the_first(call, torch.logsumexp)
-
-
-@followed("cumprod")
-def cumprod(call: HeldCall) -> Tensor:
-    """Follow products of the first entries, each as a product is shared."""
-    return _of_the_first(call, torch.prod)
-
-
-def _of_the_first(call: HeldCall, joined: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """Follow what one, two and more of the first entries give together."""
-    x, dim = call.bind("input", "dim")
-    with call.mode:
-        return torch.stack([joined(x.narrow(dim, 0, count + 1), dim) for count in range(x.shape[dim])], dim)
-
-
 def _averaged(
     x: Tensor,
     inside: Tensor,

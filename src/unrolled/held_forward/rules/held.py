@@ -16,7 +16,7 @@ from unrolled.held_forward.operations.operation_call import OperationCall
 from unrolled.held_forward.operations.python_values import TAKES_OUT, taken_out_error
 from unrolled.held_forward.rules.additive import held_outside
 
-__all__ = ["clamp_operands"]
+__all__ = ["between", "clamp_operands"]
 
 
 @rule(*MULTIPLIERS, *ANSWERS)
@@ -167,15 +167,15 @@ def clamp(call: HeldCall) -> Tensor:
     """Keep what lies between the bounds; a bound that is reached is a constant, or carries value itself."""
     x, low, high = clamp_operands(call)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
-        return _between(call, x, low, high)
+        with call.mode:
+            return between(x, low, high)
     value = call.held()
     return held_outside(call, x, value == x.detach(), value)
 
 
-def _between(call: HeldCall, x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
-    """Keep what lies between bounds that are tensors: the larger of two, then the smaller."""
-    with call.mode:
-        for choose, bound in ((torch.maximum, low), (torch.minimum, high)):
-            if bound is not None:
-                x = choose(x, bound if isinstance(bound, Tensor) else torch.full_like(x.detach(), bound))
+def between(x: Tensor, low: Tensor | float | None, high: Tensor | float | None) -> Tensor:
+    """Keep what lies between bounds of which one is a tensor, in a mode: the larger of two, then the smaller."""
+    for choose, bound in ((torch.maximum, low), (torch.minimum, high)):
+        if bound is not None:
+            x = choose(x, bound if isinstance(bound, Tensor) else torch.full_like(x.detach(), bound))
     return x

@@ -252,6 +252,33 @@ def dropped(call: IncrementCall) -> Tensor:
     return found
 
 
+@increment_rule("pad")
+def pad(call: IncrementCall) -> Tensor:
+    """Pad the increments with zeros: a number that is put beside them does not move."""
+    x, widths, mode = call.bind("input", "pad", "mode")
+    mode = mode or "constant"
+    block = torch.nn.functional.pad(x, widths, mode)
+
+    def beside_ones(gates: Tensor) -> Tensor:
+        return torch.nn.functional.pad(gates, widths, mode, 1.0 if mode == "constant" else None)
+
+    result: Tensor = call.mode.keep_gate(call.mode.keep(block, *call.at_both()), (x,), beside_ones)
+    return result
+
+
+@increment_rule("setitem")
+def setitem(call: IncrementCall) -> Tensor:
+    """Write into a block, its base and its end; a constant that is written has no increments."""
+    target, index, value = call.args
+    if any(map(call.moves, operands([index]))):
+        raise UnsupportedOperationError("the state changes which entries the step writes")
+    block = target.clone() if call.moves(target) else torch.zeros_like(target)
+    base, end = (each.clone() for each in call.mode.point(target))
+    block[index] = value if call.moves(value) else 0.0
+    base[index], end[index] = call.mode.point(value)
+    return call.mode.follow(block, base, end)
+
+
 @increment_rule("expand_as")
 def expand_as(call: IncrementCall) -> Tensor:
     """Expand to the shape of another tensor, which may move itself."""

@@ -14,7 +14,7 @@ from unrolled.held_forward.increments.increments import IncrementCall, increment
 from unrolled.held_forward.operations.operands import holds_numbers
 from unrolled.held_forward.operations.operation_call import axes_of
 from unrolled.held_forward.rules.additive import where_operands
-from unrolled.held_forward.rules.held import clamp_operands
+from unrolled.held_forward.rules.held import between, clamp_operands
 from unrolled.held_forward.rules.increment import activation, linear_in_all
 from unrolled.held_forward.rules.increment_order import follow_extreme_place
 
@@ -214,9 +214,8 @@ def clamp(call: IncrementCall) -> Any:
     """Leave what is not bounded as it is; bounds that move are the other operand of a maximum and of a minimum."""
     x, low, high = clamp_operands(call)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
-        with call.mode:  # torch takes no number beside a tensor
-            x = x if low is None else torch.maximum(x, low)
-            return x if high is None else torch.minimum(x, high)
+        with call.mode:
+            return between(x, low, high)
     base, end = call.mode.point(x)
     if all(torch.equal(call.run(each, *call.args[1:]), each) for each in (base, end)):
         return call.mode.keep_gate(call.mode.follow(x.clone(), base, end), (x,), torch.clone)

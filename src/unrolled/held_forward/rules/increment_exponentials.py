@@ -61,15 +61,6 @@ def logsumexp(call: IncrementCall) -> Tensor:
         return z if keep else z.sum(dims)
 
 
-@increment_rule("logaddexp")
-def logaddexp(call: IncrementCall) -> Tensor:
-    """Compute the logarithm of the sum of two exponentials."""
-    a, b = call.args
-    shape = torch.broadcast_shapes(a.shape, b.shape)
-    with call.mode:
-        return torch.logsumexp(torch.stack((a.expand(shape), b.expand(shape))), 0)
-
-
 @increment_rule("scaled_dot_product_attention")
 def attention(call: IncrementCall) -> Tensor:
     """Weigh the values by the softmax of the scaled products of query and keys."""

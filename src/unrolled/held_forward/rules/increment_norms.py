@@ -98,16 +98,6 @@ def _affine(result: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tenso
     return result if bias is None else result + bias
 
 
-@increment_rule("group_norm")
-def group_norm(call: IncrementCall) -> Tensor:
-    """Normalise each group of channels as a layer norm does."""
-    x, groups, weight, bias, eps = call.bind("input", "num_groups", "weight", "bias", "eps")
-    with call.mode:
-        parts = x.reshape(x.shape[0], groups, -1)
-        result = torch.layer_norm(parts, parts.shape[-1:], eps=1e-5 if eps is None else eps).reshape(x.shape)
-        return _affine(result, *_by_channel(x, weight, bias))
-
-
 @increment_rule("batch_norm")
 def batch_norm(call: IncrementCall) -> Tensor:
     """Normalise by running statistics, which is an affine function."""
@@ -116,12 +106,7 @@ def batch_norm(call: IncrementCall) -> Tensor:
     if training or mean is None:
         raise UnsupportedOperationError("batch normalisation uses the statistics of the batch")
     with call.mode:
-        mean, variance, weight, bias = _by_channel(x, mean, variance, weight, bias)
-        scale = torch.rsqrt(variance + (1e-5 if eps is None else eps))
-        return _affine((x - mean) * scale, weight, bias)
-
-
-def _by_channel(x: Tensor, *values: Tensor | None) -> tuple[Any, ...]:
-    """Put the values of channels along the second axis of x."""
-    shape = (1, -1, *[1] * (x.dim() - 2))
-    return tuple(None if each is None else each.reshape(shape) for each in values)
+        shape = (1, -1, *[1] * (x.dim() - 2))
+        scale = torch.rsqrt(variance.reshape(shape) + (1e-5 if eps is None else eps))
+        layer = (None if each is None else each.reshape(shape) for each in (weight, bias))
+        return _affine((x - mean.reshape(shape)) * scale, *layer)

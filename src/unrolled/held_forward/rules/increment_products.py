@@ -10,10 +10,9 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.increments.increments import IncrementCall, increment_rule
-from unrolled.held_forward.operations.operands import operands
 from unrolled.linalg.quadrature import legendre_nodes
 
-__all__: list[str] = []
+__all__ = ["product"]
 
 
 def product(call: IncrementCall, factors: Sequence[Any], function: Callable[..., Tensor]) -> Tensor:
@@ -52,20 +51,16 @@ def _shared(call: IncrementCall, factors: list[Any], function: Callable[..., Ten
     return torch.stack(parts).sum(0)
 
 
-_OF_TWO = "mul matmul mm bmm mv dot vdot inner outer ger kron tensordot cross linalg_cross linalg_matmul linalg_vecdot"
-
-
-@increment_rule(*_OF_TWO.split(), "_sparse_mm")
+@increment_rule("mul")
 def of_two(call: IncrementCall) -> Tensor:
     """Multiply two; that of a gate with a number or a held result is a gate."""
-    a, b, *options = call.args
-    if call.name == "mul" and call.moves(a) and call.moves(b):
+    a, b = call.args
+    if call.moves(a) and call.moves(b):
         for factor, other in ((a, b), (b, a)):
             if factor in call.mode.divisors:
                 return _quotient(call, other, call.mode.divisors[factor])
-    result = product(call, (a, b), lambda a, b: call.run(a, b, *options))
-    if call.name != "mul" or (call.moves(a) and call.moves(b)):
-        return result
+        return product(call, (a, b), call.run)
+    result = product(call, (a, b), call.run)
     return call.mode.keep_gate(result, (a if call.moves(a) else b,), torch.zeros_like(call.mode.point(result)[1]).add)
 
 
@@ -105,31 +100,6 @@ def solve(call: IncrementCall) -> Tensor:
     return product(call, (b,), lambda each: call.run(matrix, each))
 
 
-@increment_rule("linear", "bilinear")
-def layer(call: IncrementCall) -> Tensor:
-    """Compute x Wᵀ + b, or xᵀ A y + b."""
-    names = ("input", "weight", "bias") if call.name == "linear" else ("input1", "input2", "weight", "bias")
-    *factors, bias = call.bind(*names)
-    result = product(call, factors, call.function)
-    if bias is None:
-        return result
-    with call.mode:
-        return result + bias
-
-
-@increment_rule("einsum")
-def einsum(call: IncrementCall) -> Tensor:
-    """A sum of products of any number of factors."""
-    equation, *factors = call.args
-    return product(call, operands(factors), lambda *each: torch.functional.einsum(equation, *each))
-
-
-@increment_rule("linalg_multi_dot", "chain_matmul")
-def multi_dot(call: IncrementCall) -> Tensor:
-    """A product of several matrices."""
-    return product(call, operands(call.args), lambda *each: torch.linalg.multi_dot(each))
-
-
 @increment_rule("prod")
 def prod(call: IncrementCall) -> Tensor:
     """A product of all entries, or of those along an axis."""
@@ -151,25 +121,3 @@ def _of_others(x: Tensor, dim: int) -> Tensor:
     before = torch.cat((ones, x), dim).cumprod(dim).narrow(dim, 0, x.shape[dim])
     after = torch.cat((ones, x.flip(dim)), dim).cumprod(dim).narrow(dim, 0, x.shape[dim])
     return before * after.flip(dim)
-
-
-@increment_rule("cumprod")
-def cumprod(call: IncrementCall) -> Tensor:
-    """The products of all entries so far."""
-    x, dim = call.bind("input", "dim")
-    with call.mode:
-        return torch.stack([x.narrow(dim, 0, k + 1).prod(dim) for k in range(x.shape[dim])], dim)
-
-
-@increment_rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "_sparse_addmm")
-def product_and_sum(call: IncrementCall) -> Tensor:
-    """Compute β a + α (b c) by its parts."""
-    a, b, c = call.args[:3]
-    beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
-    special = {"addr": torch.outer, "addbmm": lambda x, y: torch.bmm(x, y).sum(0)}
-    with call.mode:
-        found = special.get(call.name, torch.matmul)(b, c)
-        found = found if alpha == 1 else alpha * found
-        if not beta:  # a may hold anything
-            return found
-        return found + (a if beta == 1 else beta * a)

@@ -44,15 +44,6 @@ def rms_norm(call: HeldCall) -> Tensor:
     return _affine(call, _scaled(call, x, tuple(range(-len(shape), 0)), eps, centred=False), weight, None, tuple(shape))
 
 
-@rule("group_norm")
-def group_norm(call: HeldCall) -> Tensor:
-    """Over groups of channels."""
-    x, groups, weight, bias, eps = call.bind("input", "num_groups", "weight", "bias", "eps")
-    parts = x.reshape(x.shape[0], groups, -1)
-    y = _scaled(call, parts, (-1,), 1e-5 if eps is None else eps).reshape(x.shape)
-    return _affine(call, y, weight, bias, (1, -1, *[1] * (x.dim() - 2)))
-
-
 @rule("batch_norm", "instance_norm")
 def batch_norm(call: HeldCall) -> Tensor:
     """By running statistics, or over each example's own positions; statistics of the batch are refused."""

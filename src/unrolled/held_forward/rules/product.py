@@ -18,8 +18,7 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.mode import HeldCall, rule
-from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, is_parameter, operands
-from unrolled.held_forward.operations.operands_read import CONVOLUTIONS
+from unrolled.held_forward.operations.operands import carries, detached, for_each_tensor, is_parameter
 from unrolled.held_forward.tensor_facts.gates import Gate
 from unrolled.held_forward.weighed_values import WeighedValues
 from unrolled.linalg.finite_sum import has_finite_sum
@@ -129,34 +128,6 @@ def _scaled(call: HeldCall, value: Tensor, other: Any) -> Tensor:
     return call.gates.keep(result, Gate(risen, at_zero, gate.of_gates))
 
 
-@rule("matmul", "mm", "bmm", "mv", "dot", "inner", "outer", "ger", "vdot", "kron", "linalg_matmul", "linalg_vecdot")
-def matmul(call: HeldCall) -> Tensor:
-    """A product of two."""
-    return shared(call, list(call.args[:2]), call.run)
-
-
-@rule("einsum")
-def einsum(call: HeldCall) -> Tensor:
-    """A sum of products of any number of factors."""
-    equation, *factors = call.args
-    if len(factors) == 1 and isinstance(factors[0], tuple | list):
-        factors = list(factors[0])
-    return shared(call, factors, lambda *each: torch.functional.einsum(equation, *each))
-
-
-@rule("linalg_multi_dot", "chain_matmul")
-def multi_dot(call: HeldCall) -> Tensor:
-    """A product of several matrices."""
-    factors = operands((*call.args, *call.kwargs.values()))
-    return shared(call, factors, lambda *each: torch.linalg.multi_dot(each))
-
-
-@rule("tensordot", "_sparse_mm", "cross", "linalg_cross")
-def with_axes(call: HeldCall) -> Tensor:
-    """A product of two, along axes that further arguments name."""
-    return shared(call, list(call.args[:2]), lambda a, b: call.run(a, b, *call.args[2:]))
-
-
 @rule("_grouped_mm")
 def grouped_product(call: HeldCall) -> Tensor:
     """A product of each group of rows with a matrix of its own: the experts of a mixture."""
@@ -195,58 +166,6 @@ def prod(call: HeldCall) -> Tensor:
         return result
     with call.mode:
         return result.squeeze(dim)
-
-
-def _with_bias(call: HeldCall, result: Tensor, bias: Any, shape: tuple[int, ...] | None = None) -> Tensor:
-    """Add a bias, which becomes a row in the shape of the result."""
-    if bias is None:
-        return result
-    wide = bias.to(result.dtype) if shape is None else bias.to(result.dtype).reshape(shape)
-    if carries(bias):
-        return result + wide
-    if not bool(bias.count_nonzero()):
-        return result
-    return result + call.rows.summand(call.rows.origin(bias), wide, result.shape)
-
-
-@rule("linear")
-def linear(call: HeldCall) -> Tensor:
-    """Compute x Wᵀ + b."""
-    x, weight, bias = call.bind("input", "weight", "bias")
-    return _with_bias(call, shared(call, [x, weight], torch.nn.functional.linear), bias)
-
-
-@rule(*CONVOLUTIONS)
-def convolution(call: HeldCall) -> Tensor:
-    """A convolution and its bias."""
-    x, weight, bias = call.bind("input", "weight", "bias")
-    options = call.options_beyond("input", "weight", "bias")
-    result = shared(call, [x, weight], lambda a, w: call.function(a, w, None, *call.args[3:], **options))
-    return _with_bias(call, result, bias, (-1, *[1] * (weight.dim() - 2)))
-
-
-@rule("bilinear")
-def bilinear(call: HeldCall) -> Tensor:
-    """Compute xᵀ A y + b."""
-    a, b, weight, bias = call.bind("input1", "input2", "weight", "bias")
-    return _with_bias(call, shared(call, [a, b, weight], torch.nn.functional.bilinear), bias)
-
-
-@rule("addmm", "baddbmm", "addmv", "addbmm", "addr", "_sparse_addmm")
-def add_product(call: HeldCall) -> Tensor:
-    """Compute β a + α (b c)."""
-    a, b, c = call.args[:3]
-    beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
-    special = {"addr": torch.outer, "addbmm": lambda x, y: torch.bmm(x, y).sum(0)}
-    product = special.get(call.name, torch.matmul)
-    result = alpha * shared(call, [b, c], product) if carries(b) or carries(c) else None
-    if result is None:
-        plain = alpha * product(b, c)
-        return beta * a + call.rows.constant(plain)
-    if not beta:
-        return result
-    with call.mode:  # which gives a bias that is scaled its name
-        return result + (a if beta == 1 else beta * a)
 
 
 @rule("div")
