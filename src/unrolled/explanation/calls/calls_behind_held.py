@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT, networks_as_operations
+from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT
 from unrolled.decomposition.own_steps.own_step_rule import STEPS
-from unrolled.decomposition.own_steps.step_calls import steps_as_operations
 from unrolled.explanation.calls.recorded_runs import RecordedRun
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.plain_run import PlainRun
@@ -102,9 +101,7 @@ def _changes(mode: _OtherResults, held: RecordedRun, plain: PlainRun, networks: 
         with (
             torch.no_grad(),
             without_autocast(),
-            networks_as_operations(plain.model),
-            steps_as_operations(plain.model, networks.steps),
-            mode.running.noted(plain.model, networks.methods),
+            mode.running.noted(plain.model, networks.methods, networks.steps),
             mode,
         ):
             found = held.target_of(plain.run())

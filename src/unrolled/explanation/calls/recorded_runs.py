@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
-from unrolled.decomposition.own_steps.step_calls import steps_as_operations
 from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.example_of_sequence import example_of_sequence, weighed_sums
@@ -129,8 +127,8 @@ class RecordedRuns:
         mode = RecordedModel(rows, networks.opened, self.member, frozenset(self.separate), probe, *of_model)
         mode.follows, mode.taken = follows, TakenPlaces()
         of_users = self._with_own_forwards()  # asked before stand-ins, which look like forwards of a user's
-        with torch.enable_grad(), without_autocast(), networks_as_operations(model):
-            with steps_as_operations(model, networks.steps), mode.running.noted(model, networks.methods):
+        with torch.enable_grad(), without_autocast():
+            with mode.running.noted(model, networks.methods, networks.steps):
                 with failures_refused():
                     whole = self._run_plainly(mode) if call is None else call(mode)
                 self._refuse_without_kernel(mode, of_users)

@@ -9,6 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
+from unrolled.decomposition.own_steps.step_calls import StepForm, steps_as_operations
 from unrolled.user_models.all_modules import all_modules
 from unrolled.user_models.replaced_attributes import replaced_attributes
 
@@ -29,14 +31,20 @@ class RunningNetworks:
         return self._paths[-1] if self._paths else ("", None)
 
     @contextmanager
-    def noted(self, model: nn.Module, methods: Mapping[str, str]) -> Iterator[None]:
-        """Note which of these modules runs its method, until the end of the block."""
+    def noted(self, model: nn.Module, methods: Mapping[str, str], steps: Mapping[str, StepForm]) -> Iterator[None]:
+        """Make calls of networks and steps operations of a mode, and note which runs, until the end of the block.
+
+        Args:
+            model: The model.
+            methods: The method that a call of each network runs, by path.
+            steps: The networks that are steps of the user's own.
+        """
         modules = all_modules(model)
         own = (
             (modules[path], method, self._noted(path, getattr(modules[path], method)))
             for path, method in methods.items()
         )
-        with replaced_attributes(own):
+        with networks_as_operations(model), steps_as_operations(model, steps), replaced_attributes(own):
             yield
 
     def _noted(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,12 +18,11 @@ from unrolled.cells.batch_layout import read_batch
 from unrolled.decomposition.held_networks.recorded_networks import FUSED
 from unrolled.decomposition.held_networks.recurrent_rules import (
     RECURRENT,
-    networks_as_operations,
     padded_batch,
     reads_packed,
 )
 from unrolled.decomposition.own_steps.own_step_rule import STEPS
-from unrolled.decomposition.own_steps.step_calls import StepCall, real_form, steps_as_operations
+from unrolled.decomposition.own_steps.step_calls import StepCall, real_form
 from unrolled.decomposition.own_steps.step_tensors import StepTensors
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.strands.lines import Line
@@ -121,9 +120,7 @@ def trace_calls(
         with (
             torch.enable_grad(),
             without_autocast(),
-            networks_as_operations(model),
-            steps_as_operations(model, networks.steps),
-            tracer.running.noted(model, networks.methods),
+            tracer.running.noted(model, networks.methods, networks.steps),
             tracer,
         ):
             model(*given, **named)
