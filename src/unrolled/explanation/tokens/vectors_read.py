@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.explanation.even_row import even_row
-from unrolled.held_forward.powers_of_two import base_of, digits_of
+from unrolled.held_forward.powers_of_two import base_of, digits_of, numbers_told
 from unrolled.held_forward.recorded_maps import random_weights
 
 __all__ = ["where_read", "where_read_in_rounds", "with_missing"]
@@ -41,6 +41,7 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
         return {place: _by_value(leaf, read.detach(), inside) for place, leaf in enumerate(leaves)}
     weights = random_weights(read) * inside[..., None].to(read.device)
     base, unweighed = base_of(read.dtype), torch.zeros(time * batch, dtype=torch.int64, device="cpu")
+    digits = digits_of(time * batch, base)
     gradients = [
         torch.autograd.grad(
             torch.ldexp(read * weights, each.view(time, batch, 1).to(read.device)).sum(),
@@ -48,10 +49,10 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
             allow_unused=True,
             retain_graph=True,
         )
-        for each in (unweighed, *digits_of(time * batch, base))
+        for each in (unweighed, *digits)
     ]
     of_leaves = enumerate(zip(*gradients, strict=True))
-    return {k: _numbers(plain, weighed, base) for k, (plain, *weighed) in of_leaves if plain is not None}
+    return {k: _numbers(plain, weighed, digits, base) for k, (plain, *weighed) in of_leaves if plain is not None}
 
 
 def where_read_in_rounds(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[dict[int, Tensor | None]]:
@@ -110,24 +111,17 @@ def _continue(line: Tensor, absent: Tensor, free: Tensor) -> None:
             line[place], free[position] = position, False
 
 
-def _numbers(plain: Tensor, weighed: Sequence[Tensor], base: int) -> Tensor | None:
+def _numbers(plain: Tensor, weighed: Sequence[Tensor], digits: Sequence[Tensor], base: int) -> Tensor | None:
     """Return the number of the position that reads each vector, from its digits; -1 where none does."""
-    used = plain != 0
     # entries at the size of rounding have no quotient to speak of
-    counts = used & (plain.abs() > 1e-3 * plain.abs().amax(dim=-1, keepdim=True))
-    divisor = torch.where(used, plain, torch.ones_like(plain)).to(torch.promote_types(plain.dtype, torch.float32))
-    number = torch.where(counts.any(dim=-1), 0, -1)
-    for place, each in enumerate(weighed):
-        if bool((each != 0)[~used].any()):
-            return None
-        power = torch.where(counts, each / divisor, 1.0).clamp_min(0.5).log2()
-        digit = power.round()
-        highest = torch.where(counts, digit, 0.0).amax(dim=-1)
-        wrong = ((power - digit).abs() > CLOSE) | (digit != highest[..., None]) | (digit < 0) | (digit >= base)
-        if bool((counts & wrong).any()):
-            return None
-        number += highest.long() * base**place
-    return number
+    counts = plain.abs() > 1e-3 * plain.abs().amax(dim=-1, keepdim=True)
+    if not weighed:
+        return torch.where(counts.any(dim=-1), 0, -1)
+    if any(bool((each != 0)[plain == 0].any()) for each in weighed):
+        return None
+    number, off = numbers_told(plain, weighed, [each.to(plain.device) for each in digits], base, CLOSE)
+    highest = torch.where(counts, number, -1).amax(dim=-1)
+    return None if bool((counts & (off | (number != highest[..., None]))).any()) else highest
 
 
 def _by_value(leaf: Tensor, read: Tensor, inside: Tensor) -> Tensor | None:
