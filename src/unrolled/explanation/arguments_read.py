@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -10,7 +10,15 @@ from torch import Tensor
 from unrolled.explanation.sources import Sources
 from unrolled.held_forward.tensor_facts.rows import Row
 
-__all__ = ["INPUTS", "arguments_at", "opened_arguments", "read_arguments", "unread_numbers", "weighed_gradients"]
+__all__ = [
+    "INPUTS",
+    "arguments_at",
+    "opened_arguments",
+    "read_arguments",
+    "unread_by_all",
+    "unread_numbers",
+    "weighed_gradients",
+]
 
 INPUTS = ("token", "category", "feature")
 """The kinds of rows by which an output reads an argument. Integers that are used as numbers are not among them: beside
@@ -44,6 +52,12 @@ def unread_numbers(rows: Sequence[Row], gradients: Sequence[Tensor | None], sour
             if bool(unread.any()):
                 found[row.name] = unread
     return found
+
+
+def unread_by_all(found: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Tell which numbers none of several runs reads."""
+    known = [name for name in found[0] if all(name in each for each in found)]
+    return {name: torch.stack([each[name] for each in found]).all(dim=0) for name in known}
 
 
 def _arguments(rows: Iterable[tuple[Row, Tensor | None]], sources: Sources) -> frozenset[str]:

@@ -13,6 +13,7 @@ from unrolled.explanation.arguments_read import (
     arguments_at,
     opened_arguments,
     read_arguments,
+    unread_by_all,
     unread_numbers,
 )
 from unrolled.explanation.sources import Sources
@@ -84,7 +85,7 @@ class Contributions:
             constants=each_mean([each.constants for each in found]),
             passed=sum(each.passed for each in found) / len(found),
             unread=frozenset.intersection(*(each.unread for each in found)),
-            unread_numbers=_unread_by_all([each.unread_numbers for each in found]),
+            unread_numbers=unread_by_all([each.unread_numbers for each in found]),
             by_quadrature=any(each.by_quadrature for each in found),
         )
 
@@ -113,12 +114,6 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
     if turning := sources.mode.positions.turning:
         found.turning = arguments_at(torch.cat(turning), sources)
     return found
-
-
-def _unread_by_all(found: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Tell which numbers none of several runs reads."""
-    known = [name for name in found[0] if all(name in each for each in found)]
-    return {name: torch.stack([each[name] for each in found]).all(dim=0) for name in known}
 
 
 def _refuse_held_only(linear: LinearOutput, rows: Sequence[Row], sources: Sources) -> None:

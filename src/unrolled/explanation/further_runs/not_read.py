@@ -16,6 +16,7 @@ from unrolled.expansions.base import Linearisation
 from unrolled.explanation.arguments_read import (
     opened_arguments,
     read_arguments,
+    unread_by_all,
     unread_numbers,
     weighed_gradients,
 )
@@ -86,11 +87,8 @@ class HeldReads:
 
     def _not_read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NotRead:
         found = [self._by_member(args, kwargs, member) for member in self.members]
-        known = [name for name in found[0].numbers if all(name in each.numbers for each in found)]
-        return NotRead(
-            frozenset.intersection(*(each.arguments for each in found)),
-            {name: torch.stack([each.numbers[name] for each in found]).all(dim=0) for name in known},
-        )
+        arguments = frozenset.intersection(*(each.arguments for each in found))
+        return NotRead(arguments, unread_by_all([each.numbers for each in found]))
 
     def _by_member(self, args: Sequence[Any], kwargs: Mapping[str, Any], member: Linearisation) -> NotRead:
         def run(follows: Container[int]) -> _HeldRun:
