@@ -22,7 +22,6 @@ from unrolled.held_forward.operations.python_bodies import parameters, python_bo
 from unrolled.held_forward.operations.python_values import TAKES_OUT, TO_PYTHON
 from unrolled.held_forward.operations.rules_by_name import registers
 from unrolled.held_forward.outside.handed_over import MeetsOtherThreads
-from unrolled.held_forward.outside.numbers_from_outside import NumbersFromOutside
 from unrolled.held_forward.outside.other_threads import refused_from_other_threads
 from unrolled.held_forward.outside.shared_memory import SharedMemory
 from unrolled.held_forward.outside.taken_places import TakenPlaces
@@ -30,7 +29,6 @@ from unrolled.held_forward.outside.variables import ReadsVariables
 from unrolled.held_forward.results_in_place import WritesInPlace, parts_refused
 from unrolled.held_forward.tensor_facts.bias_alone import BiasAlone
 from unrolled.held_forward.tensor_facts.gates import CONTENT_SHARE, Gates
-from unrolled.held_forward.tensor_facts.logarithms import FollowsLogarithms
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.held_forward.token_ids.numbers_as_ids import TO_INTEGERS
 from unrolled.held_forward.token_ids.token_positions import TokenPositions
@@ -96,7 +94,7 @@ followed = registers(FOLLOWED)
 """Register how an operation whose result is held is followed where an output is made of it."""
 
 
-class HeldForward(NumbersFromOutside, MeetsOtherThreads, WritesInPlace, ReadsVariables, FollowsLogarithms):
+class HeldForward(MeetsOtherThreads, WritesInPlace, ReadsVariables):
     """A mode under which any computation is linear in what carries value.
 
     What carries value are the tensors that ask for a gradient: the rows of :class:`Rows`, and what is made of them.

@@ -15,11 +15,10 @@ from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
 from unrolled.held_forward.operations.operands import carries, holds_numbers
-from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of, plain_form
 from unrolled.held_forward.outside.shared_memory import SharedMemory
 from unrolled.held_forward.tensor_facts.gates import Gates
-from unrolled.held_forward.tensor_facts.logarithms import BEGIN, Logarithms
+from unrolled.held_forward.tensor_facts.logarithms import BEGIN, FollowsLogarithms
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.held_forward.token_ids.token_positions import TokenPositions
 
@@ -29,12 +28,11 @@ _RE_ARRANGED = frozenset({"unsqueeze", "squeeze", "t", "transpose", "as_strided"
 """Operations in place that change the shape of their operand and none of its entries."""
 
 
-class WritesInPlace(OperationMode):
+class WritesInPlace(FollowsLogarithms):
     """A mode that meets the plain form of an operation, and lets the tensor that the call gives be its result."""
 
     rows: Rows
     positions: TokenPositions
-    logarithms: Logarithms
     gates: Gates
     memory: SharedMemory
 

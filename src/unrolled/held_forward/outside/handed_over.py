@@ -23,9 +23,9 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from unrolled.held_forward.operations.operands import carries, holds_numbers, operands
 from unrolled.held_forward.operations.operands_read import operands_read
-from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import Operation, name_of
 from unrolled.held_forward.operations.python_values import TO_PYTHON, taken_out_error
+from unrolled.held_forward.outside.numbers_from_outside import NumbersFromOutside
 from unrolled.held_forward.outside.other_threads import note_made, refused_from_other_threads, was_made
 from unrolled.held_forward.tensor_facts.rows import MASKS, Rows
 from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
@@ -40,7 +40,7 @@ _OF_POOL = "apply_async map map_async starmap starmap_async imap imap_unordered"
 """Methods of a pool that take a function first, and what is called back as the fourth and fifth argument."""
 
 
-class MeetsOtherThreads(OperationMode):
+class MeetsOtherThreads(NumbersFromOutside):
     """A mode of a run that may hand work to other threads."""
 
     positions: TokenPositions
@@ -58,9 +58,6 @@ class MeetsOtherThreads(OperationMode):
     def is_value(self, value: Tensor) -> bool:
         """Whether a tensor that another thread reads carries value of this run."""
         return carries(value) and value not in self._numbers_elsewhere and not self._is_from_outside(value)
-
-    def _is_from_outside(self, value: Tensor) -> bool:
-        raise NotImplementedError
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation; a table that is read at ids of another thread gives no numbers of the model."""
