@@ -4,6 +4,7 @@ import torch
 
 COMPLEMENTS = {
     "ones_like": lambda z: torch.ones_like(z) - z,
+    "ones expanded as it": lambda z: torch.ones(1, dtype=z.dtype).expand_as(z) - z,
     "a tensor": lambda z: torch.tensor(1.0, dtype=z.dtype) - z,
     "minus": lambda z: -z + 1,
     "neg": lambda z: z.neg().add(1),

@@ -106,7 +106,9 @@ def test_what_a_bound_of_a_cell_gave_is_another_tensor():
     assert_same_ngrams(shares(bounded, expansion="secant"), shares(lambda z: z, expansion="secant"))
 
 
-@pytest.mark.parametrize("name", ["ones_like", "a tensor", "minus", "neg", "times minus one", "rsub"])
+@pytest.mark.parametrize(
+    "name", ["ones_like", "ones expanded as it", "a tensor", "minus", "neg", "times minus one", "rsub"]
+)
 def test_a_complement_in_a_cell_is_written_in_any_way(name, plain):
     assert_same_ngrams(shares(lambda z: z, COMPLEMENTS[name]), plain)
 

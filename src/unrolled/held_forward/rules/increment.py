@@ -22,7 +22,7 @@ from unrolled.held_forward.token_ids.written_positions import WRITES
 __all__ = ["linear_in_all", "scatter_operands"]
 
 _OF_ENTRIES = OF_ONE_ENTRY | JOINS
-_LIKE = frozenset("to type_as view_as reshape_as".split())
+_LIKE = frozenset("to type_as view_as reshape_as expand_as".split())
 _PLACES = dict.fromkeys("getitem gather index_select take take_along_dim masked_select".split(), (1, None)) | {
     "index_put": (1, 2),
     "scatter": (2, 3),
@@ -33,7 +33,7 @@ _PLACES = dict.fromkeys("getitem gather index_select take take_along_dim masked_
 
 
 @increment_rule(
-    *(OF_ONE_ENTRY - {"expand_as"}).union(OF_SEVERAL_ENTRIES)
+    *OF_ONE_ENTRY.union(OF_SEVERAL_ENTRIES)
     - {"as_strided", "to", "type", "type_as"},  # which ask how a tensor lies in memory, or which type it has
     *JOINS,
     *WRITES.keys() - {"masked_scatter", "scatter"},
@@ -277,19 +277,6 @@ def setitem(call: IncrementCall) -> Tensor:
     block[index] = value if call.moves(value) else 0.0
     base[index], end[index] = call.mode.point(value)
     return call.mode.follow(block, base, end)
-
-
-@increment_rule("expand_as")
-def expand_as(call: IncrementCall) -> Tensor:
-    """Expand to the shape of another tensor, which may move itself."""
-    value, like = call.args
-    shape = call.mode.point(like)[1].shape
-    if not call.moves(value):
-        return value.expand(shape)
-    base, end = call.mode.point(value)
-    wide = torch.broadcast_shapes(value.shape, shape)
-    found = call.mode.follow(value.expand(wide), base.expand(shape), end.expand(shape))
-    return call.mode.keep_gate(found, (value,), torch.zeros_like(end.expand(shape)).add)
 
 
 @increment_rule(
