@@ -1,4 +1,4 @@
-"""Errors of a model that name the input on which it fails: it is empty, is no tensor, or has an id without a row."""
+"""Errors of a model that name the input on which it fails: empty, no tensor, of another type, an id without a row."""
 
 from __future__ import annotations
 
@@ -14,17 +14,24 @@ from torch.nn import functional as F
 
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
 from unrolled.held_forward.operations.operands import holds_numbers
+from unrolled.model_runs.nested_tensors import leaves
 
 __all__ = ["named_failures"]
 
 
 _ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
 """How Python, numpy and torch name a text that they cannot read: not within "stride" or "distribution"."""
+_TWO_TYPES = re.compile(
+    r"same dtype, |input dtype \(.+ weight dtype|must have the type .+ got type|should be the same|expected scalar type"
+)
+"""How torch says that it has numbers of two types."""
+_TYPE = re.compile(r"torch\.(\w+)\b|\b(double|float|half|bfloat16|long|int)\b", re.IGNORECASE)
+_NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64)
 
 
 @contextmanager
 def named_failures(arguments: Sequence[object]) -> Iterator[None]:
-    """Name the input of a model that fails because it is empty, is no tensor, or has an id that no row stands for."""
+    """Name the input of a model that fails because it is empty, no tensor, of another type, or an id without a row."""
     try:
         yield
     except (AttributeError, TypeError, ValueError) as error:
@@ -42,9 +49,11 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
                     "one: torch.tensor(numpy.asarray(x), dtype=torch.float32) of numbers, and dtype=torch.int64 of ids"
                 ) from error
+        if message := _of_another_type(error, arguments):
+            raise UsageError(message) from error
         raise
     except (IndexError, RuntimeError) as error:
-        if message := _id_without_row(error, arguments):
+        if message := _id_without_row(error, arguments) or _of_another_type(error, arguments):
             raise UsageError(message) from error
         for value in arguments:
             if isinstance(value, Tensor) and value.numel() == 0:
@@ -60,6 +69,28 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
                 "one of a single example: ids[None]"
             ) from error
         raise
+
+
+def _of_another_type(error: Exception, arguments: Sequence[object]) -> str | None:
+    """Say which type of numbers an argument has, and in which one the model computes; None if torch names no two."""
+    text = first_line(error)
+    if isinstance(error, UnrolledError) or not _TWO_TYPES.search(text):
+        return None
+    named = [each for each in map(_type_of, _TYPE.findall(text)) if each is not None]
+    pair = list(dict.fromkeys(named))[:2]  # what is read and what reads it
+    if "got type" in text:
+        pair.reverse()
+    given = {each.dtype for _, each in leaves(dict(enumerate(arguments)))}
+    if len(pair) < 2 or pair[0] not in given or not pair[1].is_floating_point:
+        return None  # the model made these numbers
+    convert = f", or convert the model: model.to({pair[0]})" if pair[0].is_floating_point else ""
+    return f"the model fails on an argument of {pair[0]}, since it computes in {pair[1]}; pass x.to({pair[1]}){convert}"
+
+
+def _type_of(name: tuple[str, str]) -> torch.dtype | None:
+    """Return the type of numbers that torch calls by either name; None for another word."""
+    found = getattr(torch, (name[0] or name[1]).lower(), None)
+    return found if found in _NUMBERS else None
 
 
 def _ids_of_one(arguments: Sequence[object]) -> tuple[int, ...] | None:

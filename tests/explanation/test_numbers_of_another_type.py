@@ -1,0 +1,78 @@
+"""Numbers of another type than the weights, as numpy makes them: the error names both types and the way out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import UsageError
+
+CALLS = {
+    "explain": unrolled.explain,
+    "explain_batch": unrolled.explain_batch,
+    "account": unrolled.account,
+    "check": unrolled.check,
+}
+X = torch.tensor(np.linspace(-1, 1, 12).reshape(1, 4, 3), device="cpu")
+
+
+class Model(nn.Module):
+    """Has a layer of some kind in front of its network."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.first = {"linear": nn.Linear(3, 3), "none": nn.Identity(), "convolution": nn.Conv1d(4, 4, 1)}[kind]
+        self.rnn, self.head = nn.GRU(3, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, x):
+        return self.head(self.rnn(self.first(x))[0][:, -1])
+
+
+class Cells(Model):
+    def __init__(self, kind):
+        super().__init__(kind)
+        self.rnn = nn.LSTMCell(3, 5)
+
+    def forward(self, x):
+        state = None
+        for each in self.first(x).unbind(1):
+            state = self.rnn(each, state)
+        return self.head(state[0])
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("kind", ["linear", "none", "convolution"])
+@pytest.mark.parametrize("made", [Model, Cells])
+def test_numbers_of_another_type_than_the_weights(call, kind, made):
+    said = r"^the model fails on an argument of torch.float64, since it computes in torch.float32; pass x.to\("
+    with pytest.raises(UsageError, match=said + r"torch.float32\), or convert the model: model.to\(torch.float64\)$"):
+        call(made(kind), X)
+    assert call(made(kind), X.to(torch.float32)) is not None  # the remedy
+    assert call(made(kind).to(torch.float64), X) is not None  # the other one
+    with pytest.raises(UsageError, match=r"argument of torch.float32, since it computes in torch.float64; pass x.to"):
+        call(made(kind).double(), X.float())
+
+
+@pytest.mark.parametrize("kind", ["linear", "none"])
+def test_integers_where_numbers_are_expected(kind):
+    with pytest.raises(UsageError, match=r"argument of torch.int64, .* pass x.to\(torch.float32\)$"):
+        unrolled.account(Model(kind), X.long())
+
+
+def test_a_mistake_of_the_model_is_its_own():
+    class Mixes(Model):
+        def forward(self, x):
+            return super().forward(x.double())
+
+    class Refuses(Model):
+        def forward(self, x):
+            raise ValueError(f"unknown type of numbers: {x.dtype}, expected torch.float64")
+
+    for made, said in ((Mixes, "(?i)float64|double"), (Refuses, "unknown type of numbers")):
+        for kind in ("linear", "none", "convolution"):
+            with pytest.raises((ValueError, RuntimeError), match=said) as told:
+                unrolled.explain(made(kind), X.float())
+            assert not isinstance(told.value, UsageError)
