@@ -2,12 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError
+from unrolled.errors import ShapeError, UsageError
 
 
 class Tagger(nn.Module):
@@ -49,3 +50,18 @@ def test_no_target_is_suggested_where_none_fits():
 def test_the_suggested_class_is_one_of_the_output(target, written):
     with pytest.raises(ShapeError, match=re.escape(f"lambda out: out[-1, :, {written}]") + "$"):
         unrolled.explain_batch(Tagger(lambda y: y), BATCH, target=target)
+
+
+@pytest.mark.parametrize("call", [unrolled.explain_batch, unrolled.account])
+def test_classes_of_several_examples_are_told_the_function_that_picks_them(call):
+    model, classes = Tagger(lambda y: y[-1]), [2, 0, 3]
+    told = "for a class of each example: target=lambda out: out[torch.arange(len(out)), torch.tensor(classes)]"
+    for given in (classes, np.array(classes), torch.tensor(classes), tuple(classes)):
+        with pytest.raises(UsageError, match=re.escape(told) + "$"):
+            call(model, BATCH, target=given)
+    for given in (1.5, b"a", {"class": 1}, torch.tensor(1.5)):  # no classes of several examples
+        with pytest.raises(UsageError, match=r"or a callable$"):
+            call(model, BATCH, target=given)
+    found = call(model, BATCH, target=lambda out: out[torch.arange(len(out)), torch.tensor(classes)])
+    own = [float(one.output) if call is unrolled.account else one.ledger.logit for one in found]
+    assert own == pytest.approx(model(BATCH)[torch.arange(3), classes].tolist())

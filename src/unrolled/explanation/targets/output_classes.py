@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 
 import torch
 
@@ -11,6 +11,8 @@ from unrolled.errors import UnknownNameError, UsageError, kind_of
 from unrolled.whole_number import whole_number
 
 __all__ = ["class_index", "class_names"]
+
+_OF_EACH = "for a class of each example: target=lambda out: out[torch.arange(len(out)), torch.tensor(classes)]"
 
 
 def class_names(classes: Sequence[str] | None, count: int) -> tuple[str, ...]:
@@ -48,7 +50,14 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
     index = whole_number(given)
     if index is None:
         hint = ", or its name, with classes=" if isinstance(given, str) or role != "target" else ", or a callable"
+        if role == "target" and _is_list(given):
+            hint += f"; {_OF_EACH}"
         raise UsageError(f"{subject} is {kind_of(given)}; expected an index of the output{hint}")
     if not -count <= index < count:
         raise UsageError(f"{role} is {index}; expected 0 to {count - 1}, an index of the output")
     return index % count
+
+
+def _is_list(given: object) -> bool:
+    """Tell whether it is a list, an array or a column of a table."""
+    return isinstance(given, Sized) and not isinstance(given, str | bytes | Mapping) and getattr(given, "ndim", 1) > 0
