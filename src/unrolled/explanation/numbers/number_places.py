@@ -114,15 +114,17 @@ class _Sequences:
         """Find the numbers that each step reads; None if no argument has them."""
         rows, linear, inside, used = self.rows, self.linear, self.inside, self.used
         read = _weighed(self.read, inside).reshape(-1)
-        positions = LinearOutput(read, [rows[place].leaf for place in used], keeps=True)
+        # numbers that are all zero contribute nothing, whether they are read or not
+        candidates = [place for place in self.parts if place in used or not bool(rows[place].leaf.any())]
+        positions = LinearOutput(read, [rows[place].leaf for place in candidates], keeps=True)
         found: list[list[ArgumentNumbers]] = [[] for _ in self.total]
         scattered: set[str] = set()
-        placed, left_out = 0, False
-        for number, place in enumerate(used):
+        placed, left_out = [], False
+        for number, place in enumerate(candidates):
             where = None if positions.gradients[number] is None else positions.examples(number)
             places = None if where is None else _by_position(_filled(where), inside)
             if places is not None:
-                placed += 1
+                placed.append(place)
                 others = self.parts[place].reshape(-1).clone()
                 for own, index in zip(found, places, strict=True):
                     own.append(_part_of(rows[place], self.parts[place], index))
@@ -131,7 +133,7 @@ class _Sequences:
                 left_out = left_out or bool(others.any())
         if not placed:
             return None
-        whole = placed == len(used) and not left_out and not _reads_integers(rows, linear)
+        whole = set(used) <= set(placed) and not left_out and not _reads_integers(rows, linear)
         known = HELD if _holds(rows, linear) else BIASES
         rest_of = known if whole else OTHER_NUMBERS
         others_left = [rows[place] for place in used if rows[place].name not in {each.name for each in found[0]}]

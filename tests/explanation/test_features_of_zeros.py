@@ -1,0 +1,84 @@
+"""A series of zeros contributes nothing, and has the features of any other one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import UsageError
+
+NAMES = ("heat", "wind", "rain")
+
+
+class Series(nn.Module):
+    def __init__(self, front=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.front, self.rnn, self.head = front or nn.Identity(), nn.GRU(3, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, x):
+        return self.head(self.rnn(self.front(x))[0].mean(dim=1))
+
+
+class Texts(Series):
+    """Reads words, and numbers that do not reach the network."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 3)
+
+    def forward(self, ids, x):
+        return super().forward(self.embed(ids)) + x.sum(dim=(1, 2))[:, None]
+
+
+@pytest.mark.parametrize(
+    "front", [nn.Identity, lambda: nn.Linear(3, 3), lambda: nn.Sequential(nn.Linear(3, 3), nn.Tanh())]
+)
+def test_a_series_of_zeros_has_features(front):
+    model, zeros = Series(front()), torch.zeros(1, 4, 3, device="cpu")
+    found = unrolled.explain(model, zeros, features=NAMES, target=1)
+    other = unrolled.explain(model, torch.randn(1, 4, 3, device="cpu"), features=NAMES, target=1)
+    assert found.features.names == other.features.names == NAMES
+    assert not found.feature_scores.any()
+    assert other.feature_scores.all()  # the control
+    torch.testing.assert_close(found.features.rest, found.token_scores)
+    (first, second) = unrolled.explain_batch(model, torch.cat([zeros, zeros]), features=NAMES, target=1)
+    assert first.features.names == second.features.names == NAMES
+    assert "heat" in str(found)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5])
+def test_numbers_that_do_not_reach_the_network_are_no_features(value):
+    ids, x = torch.tensor([[1, 2, 3, 4]], device="cpu"), torch.full((1, 4, 3), value, device="cpu")
+    assert unrolled.explain(Texts(), ids, x, target=1).features is None
+    with pytest.raises(UsageError, match="features= names numbers, but"):
+        unrolled.explain(Texts(), ids, x, features=NAMES, target=1)
+
+
+class Covariates(Series):
+    """Reads two series side by side."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(5, 5, batch_first=True)
+
+    def forward(self, x, y):
+        return super().forward(torch.cat([x, y], dim=-1))
+
+
+def test_a_series_of_zeros_beside_another_has_the_names_that_it_has_in_a_batch():
+    x, y = torch.randn(2, 4, 3, device="cpu"), torch.randn(2, 4, 2, device="cpu")
+    y[0] = 0.0
+    model, names = Covariates(), (*NAMES, "sun", "snow")
+    both = unrolled.explain_batch(model, x, y, features=names, target=1)
+    for of_batch, example in zip(both, (slice(0, 1), slice(1, 2)), strict=True):
+        alone = unrolled.explain(model, x[example], y[example], features=names, target=1)
+        assert alone.features.names == of_batch.features.names == names
+        torch.testing.assert_close(alone.feature_scores, of_batch.feature_scores, rtol=1e-4, atol=1e-6)
+        assert alone.features.rest_of == of_batch.features.rest_of == "biases"
+    assert not both[0].feature_scores[:, 3:].any()
+    assert both[1].feature_scores.all()  # the control
+    unnamed = unrolled.explain(model, x[:1], y[:1], target=1)
+    assert unnamed.features.names[:4] == ("0, feature 0", "0, feature 1", "0, feature 2", "1, feature 0")
