@@ -82,7 +82,12 @@ def _rename(
     """Give the tokens of each text its words, which go through all arguments."""
     for place, row in enumerate(words):
         count = sum(len(rows[place]) for rows in texts.values())
-        padded = padded_words(row, count, free[place]) or words_around_padding(row, count, padding[place])
+        # first beside padding: behind a maximum tokens contribute nothing too, and their words would be others'
+        padded = (
+            padded_words(row, count, padding[place])
+            or words_around_padding(row, count, padding[place])
+            or padded_words(row, count, free[place])
+        )
         if padded is None:
             parts = [f"{len(rows[place])} of argument {name}" for name, rows in texts.items()]
             joined = f" ({', then '.join(parts)})" if len(parts) > 1 else ""
