@@ -305,3 +305,11 @@ def test_a_torch_whose_reader_lets_code_run_is_refused(
     assert done.status == 2
     assert f"with torch {version} a hostile checkpoint can run code" in done.err
     assert not (tmp_path / "model.safetensors").exists()
+
+
+@safe
+def test_an_unknown_entry_of_a_file_of_tensors_alone(unrolled: Command, tmp_path: Path) -> None:
+    torch.save({"weight": torch.ones(2)}, tmp_path / "net.pt")
+    names = (tmp_path / "net.pt", tmp_path / "net.safetensors", "--key")
+    unrolled("convert", *names, "model").assert_refused(2, "entries with tensors: . (. is the file itself)")
+    assert unrolled("convert", *names, ".").status == 0

@@ -262,6 +262,27 @@ def test_outputs_that_are_no_dense_real_numbers(call, made, said):
         refused(UsageError, said, call, model, X)
 
 
+def test_networks_and_steps_that_are_none():
+    for call in (unrolled.explain, unrolled.explain_batch):
+        refused(UsageError, "rnn is an empty list; expected a network's path", call, Model(), X, rnn=[])
+        assert call(Model(), X, rnn=["rnn"]) is not None
+    refused(UsageError, "method and state are names", unrolled.as_cell, "rnn", state=5)
+    step = unrolled.as_cell("rnn", method="advance")
+    refused(UsageError, "rnn is a GRU without a method 'advance'", unrolled.explain, Model(), X, rnn=step)
+    step = unrolled.as_cell("embed", method="advance")
+    refused(UsageError, "embed is an Embedding without a method 'advance'", unrolled.explain, Model(), X, rnn=step)
+
+
+def test_numbers_of_numpy_and_names_in_a_tensor():
+    for share in (np.float32(0.5), np.float64(0.5)):
+        assert unrolled.account(Model(), X, target=1, share=share).closes
+    refused(UsageError, "share is 1.5; expected", unrolled.account, Model(), X, share=np.float32(1.5))
+    refused(UsageError, "share is a str; expected", unrolled.account, Model(), X, share="0.5")
+    for call in CALLS.values():
+        named = call(Model(), X, target=1, classes=torch.tensor([4, 5, 6]))
+        assert (named[0] if call is unrolled.explain_batch else named).target == "5"
+
+
 def test_arguments_of_a_result():
     found = unrolled.explain(Model(), X, target=1)
     for start, stop in ((0, 1.0), ("a", "b"), (0, None), (-1, 2), (2, 2)):

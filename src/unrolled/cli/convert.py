@@ -7,7 +7,7 @@ classes are data without code.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from zipfile import ZipFile
@@ -168,7 +168,7 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
     if not entries:
         raise DataError(f"no tensors in the file; its entries: {_listed(checkpoint)}")
     if key is not None and key not in entries:
-        raise UsageError(f"no entry {key!r} with tensors; entries with tensors: {_listed(entries)}")
+        raise UsageError(f"no entry {key!r} with tensors; entries with tensors: {_listed(entries)}{_itself(entries)}")
     # single numbers, as of the last loss, are no weights
     weights = [(path, depth) for path, depth, tensors in mappings if any(each.ndim for each in tensors.values())]
     places = weights or [(path, depth) for path, depth, _ in mappings]
@@ -176,8 +176,7 @@ def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[st
     shallowest = min(depth for _, depth in places)
     likely = [path for path, depth in places if depth == shallowest]
     if key is None and len(likely) > 1 and "state_dict" not in likely:
-        itself = f" ({_ITSELF} is the file itself)" if _ITSELF in likely else ""
-        raise UsageError(f"several entries hold tensors: {', '.join(likely)}{itself}; name one with --key")
+        raise UsageError(f"several entries hold tensors: {', '.join(likely)}{_itself(likely)}; name one with --key")
     chosen = key or ("state_dict" if "state_dict" in likely else likely[0])
     return entries[chosen], _left_out(checkpoint, "" if chosen == _ITSELF else chosen, entries[chosen])
 
@@ -251,6 +250,10 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _itself(names: Container[str]) -> str:
+    return f" ({_ITSELF} is the file itself)" if _ITSELF in names else ""
 
 
 def _listed(names: Mapping[str, object]) -> str:

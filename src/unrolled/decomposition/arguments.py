@@ -126,7 +126,7 @@ def checked_names(label: str, given: object, count: int, of: str) -> tuple[str, 
         raise ShapeError(f"{label} are the string {given[:40]!r}; expected {count} names, one for each {of}")
     if isinstance(given, Mapping | Set | bytes) or not isinstance(given, Collection):
         raise UsageError(f"{label} are {kind_of(given)}; expected a list of {count} names, one for each {of}")
-    names = tuple(map(str, given))
+    names = tuple(map(str, given.tolist() if isinstance(given, Tensor) else given))
     if len(names) != count:
         raise ShapeError(f"{label} are {len(names)} names; expected {count}, one for each {of}")
     return names

@@ -16,7 +16,7 @@ from unrolled.model_runs.eval_mode import without_grad_and_autocast
 __all__ = ["DeepBidirectionalDecomposition"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class DeepBidirectionalDecomposition(Decomposition):
     """The decomposition of a bidirectional network of several layers, down to its tokens.
 

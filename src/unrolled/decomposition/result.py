@@ -27,7 +27,7 @@ from unrolled.model_runs.eval_mode import without_grad_and_autocast
 __all__ = ["Decomposition"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Decomposition:
     """The decomposition of a batch, as :func:`unrolled.decompose` returns it.
 

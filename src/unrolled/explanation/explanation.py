@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.decomposition.attribution.attribution import Attribution
-from unrolled.errors import UsageError
+from unrolled.errors import UsageError, kind_of
 from unrolled.report.frames import to_frame
 
 if TYPE_CHECKING:
@@ -75,12 +75,20 @@ class Explanation(Attribution):
             *others: Explanations of the same logit by other expansions, to show beside this one.
 
         Raises:
-            UsageError: If a sentence is empty.
+            UsageError: If a sentence is empty, or others are no such explanations.
             NonFiniteError: If an explanation holds NaN or infinity.
             FileError: If the file cannot be written.
         """
         from unrolled.report.page import save_page
 
+        for other in others:
+            if not isinstance(other, Attribution):
+                raise UsageError(f"what is shown beside this explanation is {kind_of(other)}; expected an explanation")
+            if (other.tokens, other.target) != (self.tokens, self.target):
+                raise UsageError(
+                    "what is shown beside this explanation is one of another text or target; expected other expansions "
+                    "of this one; several texts stand on the page of unrolled.explain_batch(…).save_html"
+                )
         save_page(path, (self, *others))
         return Path(path)
 

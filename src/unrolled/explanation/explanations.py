@@ -78,14 +78,18 @@ class Explanations(Sequence[Explanation]):
 
         Raises:
             ShapeError: If there are not as many right classes as examples.
-            UsageError: If there are no examples, or a right class is not the index of an output: an explanation of a
-                model's only output, or of a target that is a function, has no classes.
+            UsageError: If there are no examples, an argument is of another type, or a right class is not the index of
+                an output: an explanation of a model's only output, or of a target that is a function, has no classes.
             FileError: If the file cannot be written.
         """
         from unrolled.report.page import save_pages
 
         if true is not None and not isinstance(true, Iterable):
             raise UsageError(f"true is {kind_of(true)}; expected a list, the index of each right class or None")
+        if not isinstance(title, str):
+            raise UsageError(f"title is {kind_of(title)}; expected a text")
+        if phrases is not None and not isinstance(phrases, CorpusPhrases):
+            raise UsageError(f"phrases is {kind_of(phrases)}; expected what the method phrases() returns")
         right = [None] * len(self) if true is None else list(true)
         if len(right) != len(self):
             raise ShapeError(f"{len(right)} right classes for {len(self)} examples; expected one for each")

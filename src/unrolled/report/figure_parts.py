@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -25,11 +26,11 @@ def checked_limit(limit: float | None) -> float | None:
     """Return the end of a colour scale that a user asked for; None for none.
 
     Raises:
-        UsageError: If it is not above 0.
+        UsageError: If it is not above 0, or infinite.
     """
     given: object = limit
-    if given is not None and not (isinstance(given, Real) and float(given) > 0):
-        raise UsageError(f"colour limit is {limit!r}; expected a number above 0")
+    if given is not None and not (isinstance(given, Real) and 0 < float(given) < math.inf):
+        raise UsageError(f"colour limit is {limit!r}; expected a finite number above 0")
     return limit
 
 

@@ -16,6 +16,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from unrolled.decomposition.arguments import checked_count
 from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.report.colour import colour, shared_limit, text_colour
 from unrolled.report.feature_rows import steps_are_named
@@ -218,10 +219,14 @@ def to_text(attribution: Attribution, width: int = 100, colour: bool = False, to
 
 
 def print_to_text(content: RenderableType, width: int, colour: bool) -> str:
-    """Print to a text of at most ``width`` columns, with ANSI colours if ``colour``."""
+    """Print to a text of at most ``width`` columns, with ANSI colours if ``colour``.
+
+    Raises:
+        UsageError: If the width is no whole number of columns.
+    """
     console = Console(
         file=io.StringIO(),
-        width=width,
+        width=checked_count("width", width, 1),
         force_terminal=colour,
         color_system="truecolor" if colour else None,
         highlight=False,

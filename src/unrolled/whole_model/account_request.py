@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from torch import nn
@@ -53,9 +54,10 @@ class AccountRequest:
         """Validate what :func:`unrolled.account` is given, as far as that can be done before the model runs."""
         own = {"tokens": tokens, "target": wanted.target, "against": wanted.against, "features": features}
         given = model_arguments(model, args, kwargs, model_kwargs, own)
-        if not isinstance(share, int | float):
+        part: object = share
+        if not isinstance(part, Real):
             raise UsageError(f"share is {kind_of(share)}; expected a number from 0 to 1")
-        if not 0 <= share <= 1:
+        if not 0 <= float(part) <= 1:
             raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
         chosen, words = resolve(expansion), checked_words(tokens)
         packed = (each.data for each in (*args, *given.values()) if type(each) is PackedSequence)
@@ -64,4 +66,4 @@ class AccountRequest:
                 "tokens cannot name the steps of a packed sequence of numbers, whose examples stand in one tensor; "
                 "leave tokens out, or let the model pack a padded tensor"
             )
-        return cls(args, given, wanted, of, words, chosen, share, seed)
+        return cls(args, given, wanted, of, words, chosen, float(part), seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,8 @@ class Account(AccountedOutput):
         """Compare two accounts of the same output.
 
         Returns:
-            ``correlation`` of the contributions of tokens and features, and the ``largest`` absolute difference.
+            ``correlation`` of the contributions of tokens and features, NaN where those of an account are all the same,
+            and the ``largest`` absolute difference.
 
         Raises:
             UsageError: If the accounts are of different arguments or outputs, or the other is none.
@@ -79,7 +81,7 @@ class Account(AccountedOutput):
         if not same or not torch.allclose(self.output, other.output.to(self.output), rtol=1e-3, atol=1e-5):
             raise UsageError("the accounts are of different outputs: account for one model on the same arguments")
         return {
-            "correlation": float(torch.corrcoef(torch.stack((mine, theirs)))[0, 1]),
+            "correlation": float(torch.corrcoef(torch.stack((mine, theirs)))[0, 1]) if len(mine) > 1 else math.nan,
             "largest": float((mine - theirs).abs().max()),
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -62,7 +62,7 @@ def as_cell(module: str | nn.Module, *, method: str = "forward", state: str | Se
     """
     if not isinstance(module, str | nn.Module):
         raise UsageError(f"the cell is {kind_of(module)}; expected a module, or its path inside the model")
-    names = (state,) if isinstance(state, str) else tuple(state)
+    names = (state,) if isinstance(state, str) else tuple(state) if isinstance(state, Iterable) else (state,)
     if not isinstance(method, str) or not all(isinstance(each, str) for each in names):
         raise UsageError("method and state are names: a method of the module, and parameters of that method")
     return CellAdapter(module, method, names)

@@ -71,6 +71,8 @@ def find_networks(
     # of a network with torch.nn's equations, torch.nn's own stands at its path by now
     of_users = [path for path in without_kernel if isinstance(modules[path], RECURRENT_MODULES)]
     search = _Search(model, modules, run, found, of_users)
+    if isinstance(rnn, list | tuple) and not rnn:
+        raise UsageError("rnn is an empty list; expected a network's path or module, a list of them, or None for all")
     if rnn is None:
         networks = search.all()
     else:

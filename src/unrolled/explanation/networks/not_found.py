@@ -72,22 +72,22 @@ def _is_scripted(path: str, module: torch.jit.ScriptModule) -> str:
 
 def no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
     """Say why what a user named cannot be opened."""
-    kind = type(module).__name__
+    a_kind = kind_of(module)
     if isinstance(module, torch.jit.ScriptModule):
         return _is_scripted(path, module)
     if adapter is None and has_recurrent_name(module):
         return _without_steps(path, module)
     if adapter is None:
         return (
-            f"rnn is a {kind} that is no recurrent network inside the model: it has no torch.nn.RNN, GRU, LSTM or cell "
+            f"rnn is {a_kind} that is no recurrent network inside the model: it has no torch.nn.RNN, GRU, LSTM or cell "
             "of these, and no step that receives a state and returns the next one, as forward(x, h) does (a state in "
             "self.h, or beside x in one dictionary, is not seen); name a step by "
             "rnn=unrolled.as_cell(module, method=…, state=…)"
         )
     if not callable(getattr(module, adapter.method, None)):
-        return f"{path or 'the model'} is a {kind} without a method {adapter.method!r}; expected the method of one step"
+        return f"{path or 'the model'} is {a_kind} without a method {adapter.method!r}; expected the method of one step"
     named = ", ".join(map(repr, adapter.state)) or "none that is called a state"
     return (
-        f"{path or 'the model'}.{adapter.method} of {kind} was not called with a state; expected the names of its "
-        f"parameters that are one in state=, found {named}"
+        f"{path or 'the model'}.{adapter.method} of {type(module).__name__} was not called with a state; expected the "
+        f"names of its parameters that are one in state=, found {named}"
     )

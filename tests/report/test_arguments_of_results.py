@@ -1,0 +1,108 @@
+"""What a user passes to a result by mistake is told in one line."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+from unrolled.errors import UsageError
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.head = nn.Embedding(9, 6), nn.GRU(6, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, ids):
+        return self.head(self.rnn(self.embed(ids))[0][:, -1])
+
+
+class Series(Model):
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+IDS = torch.tensor([[1, 2, 3]], device="cpu")
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return unrolled.explain_batch(Model(), torch.cat([IDS, IDS + 1]), target=1)
+
+
+@pytest.fixture(scope="module")
+def results(batch):
+    series = unrolled.explain(Series(), torch.ones(1, 4, 6, device="cpu"), target=1)
+    return [batch[0], series, unrolled.account(Model(), IDS, target=1), unrolled.check(Model(), IDS)]
+
+
+def refused(message, call, *args, **kwargs):
+    with pytest.raises(UsageError, match=message) as told:
+        call(*args, **kwargs)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("width", ["80", 79.5, 0, -3, None])
+def test_a_width_that_is_no_number_of_columns(results, width):
+    for each in results:
+        refused("^width is .*; expected 1 or more, a whole number$", each.render, width=width)
+        assert each.render(width=np.int64(80)) == each.render(width=80)
+
+
+def test_what_cannot_stand_beside_an_explanation(batch, results, tmp_path):
+    one, account = batch[0], results[2]
+    path = tmp_path / "page.html"
+    for wrong, kind in ((account, "an Account"), ([one], "a list"), ("title", "a str")):
+        refused(f"^what is shown beside this explanation is {kind}; expected an expl", one.save_html, path, wrong)
+    of_another_class = unrolled.explain(Model(), IDS, target=2)
+    for wrong in (batch[1], of_another_class):
+        refused("is one of another text or target; expected other expansions of this one", one.save_html, path, wrong)
+    assert not path.exists()
+    one.save_html(path, unrolled.explain(Model(), IDS, target=1, expansion="shares"))  # the control
+    assert "shares" in path.read_text()
+
+
+def test_what_is_no_title_and_what_are_no_phrases(batch, tmp_path):
+    path = tmp_path / "page.html"
+    refused("^title is an int; expected a text", batch.save_html, path, title=5)
+    refused(r"^phrases is a list; expected what the method phrases\(\) returns", batch.save_html, path, phrases=[1])
+    assert not path.exists()
+    batch.save_html(path, title="5", phrases=batch.phrases(least=1))  # the control
+    assert "<h1>5</h1>" in path.read_text()
+
+
+def test_a_colour_limit_that_is_infinite(results):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    for each in results[:3]:
+        for limit in (math.inf, math.nan, 0, "1"):
+            refused("^colour limit is .*; expected a finite number above 0$", each.figure, limit=limit)
+        assert each.figure(limit=2) is not None
+
+
+def test_an_account_of_one_number_is_compared_without_a_warning():
+    model = nn.Linear(1, 2)
+    one, other = (unrolled.account(model, torch.full((1, 1), 2.0), target=0) for _ in range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = one.compare(other)
+    assert math.isnan(found["correlation"])
+    assert found["largest"] == 0
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_decompositions_are_compared_by_identity_as_other_results_are(layers):
+    rnn = nn.GRU(2, 3, layers, bidirectional=True)
+    one, other = (unrolled.decompose(rnn, torch.ones(4, 1, 2)) for _ in range(2))
+    assert {one, other, one} == {one, other}
+    assert one == one
+    assert one != other
+    again = pickle.loads(pickle.dumps(one))
+    torch.testing.assert_close(again.vectors(), one.vectors(), rtol=0, atol=0)
