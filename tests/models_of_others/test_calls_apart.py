@@ -62,6 +62,10 @@ def test_a_page_shows_each_sequence_with_its_own_tokens_by_every_expansion(tmp_p
             assert panel["options"][0]["tokens"] == pytest.approx(member.token_scores.tolist(), rel=1e-5, abs=1e-9)
     with pytest.raises(unrolled.UsageError, match="expected explanations of the same sequences"):
         found.save_html(tmp_path / "mixed.html", other.sequences[0])
+    for texts, target in (((OTHER[:1], ONE[:1]), 1), ((ONE[:1], OTHER[:1]), 0)):
+        apart = unrolled.explain(model, *texts, target=target)
+        with pytest.raises(unrolled.UsageError, match="one of another text or target"):
+            found.save_html(tmp_path / "mixed.html", apart)
 
 
 def test_a_figure_draws_no_phrase_of_two_texts():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from unrolled.report.figure import Drawn
 
-__all__ = ["Explanation"]
+__all__ = ["Explanation", "refuse_others"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -81,14 +82,7 @@ class Explanation(Attribution):
         """
         from unrolled.report.page import save_page
 
-        for other in others:
-            if not isinstance(other, Attribution):
-                raise UsageError(f"what is shown beside this explanation is {kind_of(other)}; expected an explanation")
-            if (other.tokens, other.target) != (self.tokens, self.target):
-                raise UsageError(
-                    "what is shown beside this explanation is one of another text or target; expected other expansions "
-                    "of this one; several texts stand on the page of unrolled.explain_batch(…).save_html"
-                )
+        refuse_others(self, others)
         save_page(path, (self, *others))
         return Path(path)
 
@@ -141,3 +135,19 @@ class Explanation(Attribution):
         from unrolled.report.page import render_fragment
 
         return render_fragment(self)
+
+
+def refuse_others(one: Attribution, others: Sequence[object]) -> None:
+    """Refuse what cannot be shown beside an explanation.
+
+    Raises:
+        UsageError: If it is no explanation, or one of another text or target.
+    """
+    for other in others:
+        if not isinstance(other, Attribution):
+            raise UsageError(f"what is shown beside this explanation is {kind_of(other)}; expected an explanation")
+        if (other.tokens, other.target) != (one.tokens, one.target):
+            raise UsageError(
+                "what is shown beside this explanation is one of another text or target; expected other expansions of "
+                "this one; several texts stand on the page of unrolled.explain_batch(…).save_html"
+            )

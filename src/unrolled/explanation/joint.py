@@ -14,7 +14,7 @@ from unrolled.decomposition.attribution.attribution import Attribution, NGram
 from unrolled.decomposition.attribution.number_notes import number_notes
 from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.errors import UsageError
-from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.explanation import Explanation, refuse_others
 from unrolled.explanation.features import one_after_another
 
 __all__ = ["OTHERS", "JointExplanation", "joint_explanation"]
@@ -91,7 +91,7 @@ class JointExplanation(Explanation):
             *others: Explanations of the same sequences by other expansions, shown beside these.
 
         Raises:
-            UsageError: If one of the others has no sequence of that name.
+            UsageError: If one of the others has no sequence of that name, or is of another text or target.
         """
         from unrolled.report.page import save_pages
 
@@ -100,6 +100,7 @@ class JointExplanation(Explanation):
             raise UsageError(
                 "one of the explanations is of a single sequence; expected explanations of the same sequences"
             )
+        refuse_others(self, others)
         examples = [[_with_others(each.sequence(member.name)) for each in joint] for member in self.members]
         save_pages(path, examples, f"Where “{self.target}” comes from")
         return Path(path)
