@@ -57,6 +57,25 @@ def test_numbers_that_do_not_reach_the_network_are_no_features(value):
         unrolled.explain(Texts(), ids, x, features=NAMES, target=1)
 
 
+class First(Series):
+    """Reads the state of the first step alone."""
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][:, 0])
+
+
+@pytest.mark.parametrize("examples", [1, 2])
+def test_numbers_of_steps_that_are_not_read_need_not_be_zero(examples):
+    x = torch.randn(examples, 4, 3, device="cpu")
+    expected = unrolled.explain_batch(First(), x, features=NAMES, target=1)
+    x[:, 0] = 0.0
+    for one, other in zip(unrolled.explain_batch(First(), x, features=NAMES, target=1), expected, strict=True):
+        assert one.features.names == other.features.names == NAMES
+        assert not one.feature_scores.any()
+        assert other.feature_scores[0].all()  # the control
+        torch.testing.assert_close(one.features.values[1:], other.features.values[1:])
+
+
 class Covariates(Series):
     """Reads two series side by side."""
 

@@ -110,12 +110,16 @@ class _Sequences:
             known |= own
         return known
 
+    def _is_zero_where_read(self, place: int) -> bool:
+        """Whether an argument that contributes nothing does so since its numbers are zero, whatever reads them."""
+        gradient = self.linear.gradients[place]
+        return gradient is not None and (bool(gradient.any()) or not bool(self.rows[place].leaf.any()))
+
     def by_step(self) -> list[Numbers] | None:
         """Find the numbers that each step reads; None if no argument has them."""
         rows, linear, inside, used = self.rows, self.linear, self.inside, self.used
         read = _weighed(self.read, inside).reshape(-1)
-        # numbers that are all zero contribute nothing, whether they are read or not
-        candidates = [place for place in self.parts if place in used or not bool(rows[place].leaf.any())]
+        candidates = [place for place in self.parts if place in used or self._is_zero_where_read(place)]
         positions = LinearOutput(read, [rows[place].leaf for place in candidates], keeps=True)
         found: list[list[ArgumentNumbers]] = [[] for _ in self.total]
         scattered: set[str] = set()
