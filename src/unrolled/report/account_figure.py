@@ -11,7 +11,7 @@ from unrolled.extras import require_extra
 from unrolled.report.account_view import AccountView
 from unrolled.report.colour import colour
 from unrolled.report.figure_parts import INK, SOFT, checked_limit, write_lines
-from unrolled.report.formatting import brief, clip, minus, signed, visible
+from unrolled.report.formatting import brief, clip, fitted, minus, signed, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ def _name_rows(axes: Axes, rows: Sequence[_Row]) -> None:
     """Write the names of bars and of groups at the left."""
     axes.tick_params(axis="y", length=0)
     named = [row for row in rows if row.label]
-    texts = [clip(row.label, 24 if row.value is not None else 34) for row in named]
+    texts = [fitted(row.label, 22 if row.value is not None else 34) for row in named]
     ticks = axes.set_yticks([row.place for row in named], texts, fontsize=8)
     for tick, row in zip(ticks, named, strict=True):
         tick.label1.set(parse_math=False, color=INK if row.value is not None else SOFT)

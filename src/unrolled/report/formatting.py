@@ -9,7 +9,19 @@ from __future__ import annotations
 import math
 import unicodedata
 
-__all__ = ["brief", "clip", "counted", "harmless", "magnitude", "minus", "share_of", "signed", "visible"]
+__all__ = [
+    "brief",
+    "clip",
+    "counted",
+    "fitted",
+    "harmless",
+    "letters",
+    "magnitude",
+    "minus",
+    "share_of",
+    "signed",
+    "visible",
+]
 
 # These two join emoji and Persian letters; they are shown only where they join nothing.
 _JOINERS = {"\u200c", "\u200d"}
@@ -55,6 +67,29 @@ def harmless(text: str) -> str:
 def clip(text: str, length: int) -> str:
     """Shorten a text to at most ``length`` characters, the last of them an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def letters(text: str) -> float:
+    """Estimate how wide a text is drawn, in letters of the usual width: Chinese ones and capitals are wider."""
+    return sum(map(_letter, text))
+
+
+def _letter(character: str) -> float:
+    if unicodedata.combining(character):
+        return 0.0
+    if character in "mwMW@%" or unicodedata.east_asian_width(character) in "WF":
+        return 1.65
+    return 1.25 if character.isupper() else 1.0
+
+
+def fitted(text: str, width: int) -> str:
+    """Shorten a text to the width of so many letters, the last of them an ellipsis."""
+    if letters(text) <= width:
+        return text
+    end, left = 0, width - 1.0
+    while (left := left - _letter(text[end])) >= 0:
+        end += 1
+    return text[:end] + "…"
 
 
 def signed(value: float) -> str:

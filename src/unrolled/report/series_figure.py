@@ -12,7 +12,7 @@ from unrolled.extras import require_extra
 from unrolled.report.colour import colour_map
 from unrolled.report.feature_rows import FeatureRow, feature_rows, rows_limit
 from unrolled.report.figure_parts import INK, SOFT, checked_limit, draw_scale, write_heading
-from unrolled.report.formatting import clip, minus, visible
+from unrolled.report.formatting import fitted, letters, minus, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def series_figure(attribution: Attribution, limit: float | None = None) -> Figur
     rows = feature_rows(attribution.features)
     whole = FeatureRow("the whole step", torch.stack([row.scores for row in rows]).sum(dim=0))
     drawn = [row for row in rows if row.values is not None]
-    longest = max(len(clip(visible(row.name), 28)) for row in (*rows, whole))
+    longest = max(letters(fitted(visible(row.name), 28)) for row in (*rows, whole))
     marks = max((len(mark) for row in drawn for mark in _marks(row)), default=0)
     gap = 0.2 + 0.05 * marks  # the lowest and the highest number stand between the series and the colour scale
     left, right, width = 0.35 + 0.075 * longest, gap + 0.95, min(9.0, max(4.5, 0.16 * len(attribution)))
@@ -94,7 +94,7 @@ def _draw_series(axes: Axes, row: FeatureRow, count: int) -> None:
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(_LINE)
     axes.set_ylabel(
-        clip(visible(row.name), 28), rotation=0, ha="right", va="center", fontsize=8, color=INK, parse_math=False
+        fitted(visible(row.name), 28), rotation=0, ha="right", va="center", fontsize=8, color=INK, parse_math=False
     )
 
 
@@ -111,7 +111,7 @@ def _draw_strips(axes: Axes, rows: list[FeatureRow], ends: float) -> AxesImage:
         extent=(-0.5, count - 0.5, len(rows) - 0.5, -0.5),
     )
     axes.set_yticks(range(len(rows)))
-    axes.set_yticklabels([clip(visible(row.name), 28) for row in rows], parse_math=False)
+    axes.set_yticklabels([fitted(visible(row.name), 28) for row in rows], parse_math=False)
     axes.tick_params(axis="y", labelsize=8, length=0, labelcolor=INK)
     for place in range(1, len(rows)):
         axes.axhline(place - 0.5, color="white", linewidth=2.5 if place == len(rows) - 1 else 1.2)
@@ -123,8 +123,8 @@ def _draw_strips(axes: Axes, rows: list[FeatureRow], ends: float) -> AxesImage:
 def _write_time(axes: Axes, attribution: Attribution, width: float) -> None:
     """Label some steps by their names, as many as stand side by side in ``width`` inches."""
     count = len(attribution)
-    names = [clip(visible(name), _NAME) for name in attribution.tokens]
-    most = max(1, min(_LABELLED, int(width / (_LETTER * (1 + max(map(len, names)))))))
+    names = [fitted(visible(name), _NAME) for name in attribution.tokens]
+    most = max(1, min(_LABELLED, int(width / (_LETTER * (1 + max(map(letters, names)))))))
     every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if -(-count // n) <= most)
     places = list(range(0, count, every))
     axes.set_xticks(places)

@@ -13,7 +13,7 @@ from unrolled.errors import UsageError
 from unrolled.extras import require_extra
 from unrolled.report.colour import colour, colour_map, shared_limit, text_colour
 from unrolled.report.figure_parts import INK, SOFT, checked_limit, draw_scale, write_heading
-from unrolled.report.formatting import brief, clip, minus, visible
+from unrolled.report.formatting import brief, fitted, letters, minus, visible
 from unrolled.report.raster import raster
 from unrolled.report.spans import Quantity, rows_by_order, values_of
 
@@ -69,12 +69,12 @@ def triangle_figure(attribution: Attribution, quantity: Quantity = "phrase", lim
     long = count > _DRAWN
     rows = min(attribution.longest, attribution.triangle.score_band.shape[-1])
     cell = _IMAGE / count if long else min(0.8, max(0.06, 10.0 / count))
-    flat = max(len(visible(token)) for token in attribution.tokens) * 0.085 < cell
+    flat = max(letters(visible(token)) for token in attribution.tokens) * 0.085 < cell
     foot = 0.35 if flat else 0.95
     height = max(1.0 if long else 0.0, cell * (0.5 if count <= _NUMBERED else 0.62) * rows)
     pitch = height + foot + (0.3 if panels > 1 else 0.0)
     width = max(4.6, cell * count)
-    left = 0.25 if flat else max(0.25, 0.06 * min(14, len(visible(attribution.tokens[0]))))  # a label at an angle
+    left = 0.25 if flat else max(0.25, 0.06 * min(14, letters(visible(attribution.tokens[0]))))  # a label at an angle
     wide, tall = left + width + 1.35, _HEAD + max(2.0, panels * pitch)
 
     figure = ShownFigure(figsize=(wide, tall), facecolor="white")
@@ -150,7 +150,7 @@ def _write_tokens(axes: Axes, attribution: Attribution, cell: float, flat: bool)
     for k, token in enumerate(attribution.tokens):
         if k % every == 0:
             axes.annotate(
-                clip(visible(token), 14),
+                fitted(visible(token), 14),
                 (k + 0.5, 0),
                 xytext=(0, -5) if flat else (3, -5),
                 textcoords="offset points",
