@@ -57,6 +57,19 @@ def test_padding_in_front_needs_no_name_either():
     assert found.words == ((PAD, PAD, "a", "b", "c"),)
 
 
+def test_padding_in_front_needs_no_name_where_a_step_contributes_nothing():
+    class Largest(nn.Module):
+        def forward(self, series):
+            return series.amax(dim=1)
+
+    series = torch.tensor([[[0.0, 0.0], [0.0, 0.0], [3.0, 2.0], [-1.0, 1.0], [-2.0, -3.0]]])
+    found = unrolled.account(Largest(), series, target=0, tokens=list("abc"))
+    assert found.words == ((PAD, PAD, "a", "b", "c"),)
+    assert found.features["0"][0, :, 0].tolist() == [0.0, 0.0, 3.0, 0.0, 0.0]
+    found = unrolled.account(Largest(), series[:, 2:], target=0, tokens=list("ab"))  # a step that contributes nothing
+    assert found.words == (("a", "b", PAD),)
+
+
 def test_a_series_without_an_axis_of_features_has_its_names_by_features():
     class Single(Series):
         def forward(self, series):

@@ -23,11 +23,11 @@ def words_of_texts(
     tokens: Tokens, args: tuple[Any, ...], kwargs: Mapping[str, Any], means: Contributions, batch: int
 ) -> tuple[tuple[str, ...], ...]:
     """Name the tokens of each example: as given, else by their ids; without texts its steps."""
-    if not means.texts:
-        return _steps(tokens, means, batch)
-    order = {name: means.orders[name].tolist() if name in means.orders else range(batch) for name in means.texts}
     arguments = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
     given = {".".join(map(str, place)): each for place, each in leaves(arguments)}  # as 0.ids
+    if not means.texts:
+        return _steps(tokens, means, given, batch)
+    order = {name: means.orders[name].tolist() if name in means.orders else range(batch) for name in means.texts}
     packed = {name: each for name, each in arguments.items() if type(each) is PackedSequence}
     given |= {name: each.data for name, each in packed.items()}
     texts: dict[str, list[list[str]]] = {}
@@ -98,26 +98,39 @@ def _rename(
             rows[place], padded = padded[: len(rows[place])], padded[len(rows[place]) :]
 
 
-def _steps(tokens: Tokens, means: Contributions, batch: int) -> tuple[tuple[str, ...], ...]:
+def _steps(
+    tokens: Tokens, means: Contributions, given: Mapping[str, Tensor], batch: int
+) -> tuple[tuple[str, ...], ...]:
     """Return the names of the steps of each example: as given, else ``x0``, ``x1``, … of the longest argument."""
-    sizes = _sizes_of_steps(means, batch)
+    sizes = _sizes_of_steps(means.features, means, batch)
     if tokens is None:
         longest = tuple(f"x{step}" for step in range(max(sizes, default=0)))
         return (longest,) * batch if longest else ()
     rows = word_rows(tokens, batch)
+    numbers = {
+        name: given[name] for name, part in means.features.items() if name in given and given[name].shape == part.shape
+    }
+    values = _sizes_of_steps(numbers, means, batch)
     for count, by_example in sorted(sizes.items()):
-        free = ({step for step, size in enumerate(steps) if not size} for steps in by_example.tolist())
-        named = [padded_words(row, count, unmoved) for row, unmoved in zip(rows, free, strict=True)]
+        # first beside zeros: behind a maximum other steps contribute nothing too
+        named = [
+            padded_words(row, count, _zeros(own)) or padded_words(row, count, _zeros(steps))
+            for row, own, steps in zip(rows, values.get(count, by_example), by_example, strict=True)
+        ]
         padded = [row for row in named if row is not None]
         if len(padded) == batch:
             return tuple(map(tuple, padded))
     raise _steps_without_name(rows, sizes)
 
 
-def _sizes_of_steps(means: Contributions, batch: int) -> dict[int, Tensor]:
-    """Return what the steps contribute, sizes added up, shape (batch, steps), by the number of steps of an argument."""
+def _zeros(steps: Tensor) -> set[int]:
+    return {step for step, size in enumerate(steps.tolist()) if not size}
+
+
+def _sizes_of_steps(parts: Mapping[str, Tensor], means: Contributions, batch: int) -> dict[int, Tensor]:
+    """Add up the sizes of all numbers of each step, shape (batch, steps), by the number of steps of an argument."""
     sizes: dict[int, Tensor] = {}
-    for name, part in means.features.items():
+    for name, part in parts.items():
         axis = means.axes[name]
         if count := _steps_of(part.shape, axis):
             own = rows_by_example(part, axis, batch).reshape(batch, count, -1).abs().sum(dim=-1)
