@@ -44,8 +44,14 @@ def model_arguments(
         own: Arguments of unrolled that a user may have meant for the model.
 
     Raises:
-        UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled.
+        UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled, or a transform of
+            torch.func is active.
     """
+    if torch._C._are_functorch_transforms_active():
+        raise UsageError(
+            "this call computes gradients of its own, which vmap, grad and jvp of torch.func do not allow around it; "
+            "call it outside of them, for several examples at once on a batch"
+        )
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is {kind_of(model)}; expected a torch.nn.Module" + _module_of(model))
     if model_kwargs is not None and not isinstance(model_kwargs, Mapping):
