@@ -12,6 +12,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from unrolled.lab.papers.analyses.faithfulness.choices import choice_table
@@ -25,7 +26,7 @@ __all__ = ["ContentShareOfTexts"]
 
 _PS = ("shares(0)", "shares(0.25)", "shares(0.5)", "shares", "shares(1)")
 """The default, p = 3/4, is written without a number."""
-_LARGEST = "shares(1)"
+_DEFAULT = "shares"
 _BESIDE = ("account, shares", "account, shares(1)", "secant", "integrated gradients, 32", "DeepLift")
 """What is measured on test texts as well."""
 _SEEDS = (0, 1)
@@ -67,14 +68,14 @@ class ContentShareOfTexts(Experiment):
             tables.append(mean_table(test, (*_PS, *_BESIDE), "Test texts, means over trainings"))
             for seed in _SEEDS:
                 if of_seed := where(test, seed=seed):
-                    tables.append(_against_largest(of_seed, f" (training {seed + 1})"))
-        if choice := choice_table(results, _PS, ("shares",)):
+                    tables.append(_against_default(of_seed, f" (training {seed + 1})"))
+        if choice := choice_table(results, _PS, (_DEFAULT,)):
             tables.append(choice)
         if missing := missing_table(results):
             tables.append(missing)
         return Report(tables)
 
 
-def _against_largest(results: Sequence[Result], training: str) -> Table:
-    table = against_table(results, _LARGEST, [method for method in (*_PS, *_BESIDE) if method != _LARGEST])
-    return Table(table.title + training, table.columns, table.rows)
+def _against_default(results: Sequence[Result], training: str) -> Table:
+    table = against_table(results, _DEFAULT, [method for method in (*_PS, *_BESIDE) if method != _DEFAULT])
+    return replace(table, title=table.title + training)
