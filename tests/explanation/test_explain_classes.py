@@ -77,6 +77,31 @@ def test_against_the_predicted_class_and_many_classes():
     assert sum(many.outputs.probabilities) == pytest.approx(1)
 
 
+class _ManyClasses(nn.Module):
+    """Gives numbers of which the last is the largest, in a type that has no such index."""
+
+    def __init__(self, kind: torch.dtype) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.head = nn.Embedding(V, 4), nn.GRU(4, 4, batch_first=True), nn.Linear(4, 4000)
+        self.kind = kind
+        self.head.bias.data[3997] = 5.0
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.rnn(self.embed(tokens))[0][:, -1]).to(self.kind)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_one_of_many_classes_is_picked_where_the_output_has_no_number_for_its_index(kind):
+    model = _ManyClasses(kind)
+    found = unrolled.explain_batch(model, TOKENS, against=3)
+    for one, row in zip(found, model(TOKENS).tolist(), strict=True):
+        assert one.outputs.target == 3997
+        assert one.ledger.logit == pytest.approx(row[3997] - row[3], abs=0.05)
+    with pytest.raises(UsageError, match="too coarse for an account"):
+        unrolled.account(model, TOKENS)
+
+
 def test_an_output_that_cannot_be_explained_leaves_the_one_that_was_asked_for():
     class HalfBroken(Model):
         def forward(self, tokens, lengths=None, state=None):

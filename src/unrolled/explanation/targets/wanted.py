@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from unrolled.decomposition.attribution.contrast import of_output
@@ -232,7 +233,8 @@ def _of_each(indices: Sequence[int]) -> Target:
 
     def picked(output: object) -> Tensor:
         found = class_outputs(output, None, len(indices))
-        return found.gather(1, found.new_tensor(indices).long()[:, None])[:, 0]
+        columns = found.new_tensor(indices, dtype=torch.long)  # float16 and bfloat16 round large indices
+        return found.gather(1, columns[:, None])[:, 0]
 
     return picked
 
