@@ -88,3 +88,22 @@ def test_a_vector_that_every_step_reads_takes_no_gradient_for_each_step(monkeypa
         found = unrolled.explain(Micro(nn.GRUCell(4, 5), 6 // ids.shape[1]), ids, target=0)
         assert found.tokens == tokens
         assert len(passes) == 3 * (ids.shape[1] - 1)  # the control: two tokens are read in three rounds
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_position_that_reads_a_little_of_another_vector_is_told_in_any_precision(kind):
+    torch.manual_seed(0)
+    vectors = torch.randn(30, 1, 1).to(kind).requires_grad_()
+    little = torch.zeros(30, 1, 1, dtype=kind)
+    little[27] = 0.02
+    read = vectors + little * vectors.roll(-1, 0)
+    (found,) = vectors_read.where_read([vectors], read, torch.ones(30, 1) > 0).values()
+    assert found is None
+
+
+def test_a_gradient_that_overflows_tells_no_position():
+    torch.manual_seed(0)
+    vectors = torch.randn(8, 1, 1).half().requires_grad_()
+    read = vectors * 30000 - vectors * 29000  # by the weight of the last position both are infinite
+    (found,) = vectors_read.where_read([vectors], read, torch.ones(8, 1) > 0).values()
+    assert found is None
