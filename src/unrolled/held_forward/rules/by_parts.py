@@ -36,7 +36,11 @@ def _by_parts(
 
 
 def _product(call: Call, factors: Sequence[Any], function: Callable[..., Tensor]) -> Tensor:
-    """Compute a product that is linear in each factor."""
+    """Compute a product that is linear in each factor; beside a bias that alone carries value, that of the others."""
+    moves = carries if isinstance(call, HeldCall) else call.moves
+    if not any(map(moves, factors)):
+        with call.mode:
+            return function(*factors)
     if isinstance(call, HeldCall):
         return shared(call, list(factors), function)
     return product(call, factors, function)
@@ -94,6 +98,9 @@ def _with_bias(call: Call, result: Tensor, bias: Any, shape: tuple[int, ...] | N
         with call.mode:
             return result + (bias if shape is None else bias.reshape(shape))
     wide = bias.to(result.dtype) if shape is None else bias.to(result.dtype).reshape(shape)
+    if carries(bias) and not carries(result):
+        with call.mode:  # which makes a row of what the bias is added to
+            return result + wide
     if carries(bias):
         return result + wide
     if not bool(bias.count_nonzero()):
