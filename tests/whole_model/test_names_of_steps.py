@@ -104,3 +104,14 @@ def test_steps_of_a_packed_sequence_of_numbers_have_no_names():
     assert unrolled.account(Packed(), packed, target=0).closes
     with pytest.raises(UsageError, match="packed sequence of numbers"):
         unrolled.account(Packed(), packed, target=0, tokens=[list("abcdef"), list("abc")])
+
+
+def test_a_step_that_is_zero_in_one_of_several_series_has_a_name():
+    class Shared(nn.Module):
+        def forward(self, series, other):
+            return (series + other[None]).tanh().sum(dim=1)
+
+    series = torch.ones(2, 4, 3)
+    series[:, [0, 3]] = 0.0
+    with pytest.raises(ShapeError, match="3 tokens for numbers of 4 steps"):
+        unrolled.account(Shared(), series, torch.ones(4, 3), target=1, tokens=[list("abc")] * 2)

@@ -53,3 +53,54 @@ def test_as_many_words_as_ids_name_all_of_them_and_too_few_are_refused():
     assert labels([[0, 1, 2]], ["x", "a", "b"])[0] == ["x", "a", "b"]
     with pytest.raises(ShapeError, match="1 tokens for a text of 3"):
         labels([[0, 1, 1]], ["a"])
+
+
+class Reads(nn.Module):
+    """Sums the vectors of a text, without those of id 1 where ``masks``, beside the largest of another text."""
+
+    def __init__(self, table, masks=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.masks = table, masks
+        self.other, self.head = nn.Embedding(9, 4, padding_idx=0), nn.Linear(4, 2)
+
+    def forward(self, ids, other=None):
+        read = self.embed(ids)
+        if read.dim() == 3:
+            read = (read * (ids != 1)[..., None] if self.masks else read).sum(dim=1)
+        return self.head(read if other is None else read + self.other(other).amax(dim=1))
+
+
+def names(model, *texts, words):
+    found = unrolled.account(model, *map(torch.tensor, texts), target=1, tokens=words)
+    return [row["label"] for row in found.to_records() if row["kind"] == "token"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: Reads(nn.Embedding(9, 4, padding_idx=1)),
+        lambda: Reads(nn.EmbeddingBag(9, 4, padding_idx=1, mode="sum")),
+        lambda: Reads(nn.Embedding(9, 4), masks=True),
+    ],
+)
+@pytest.mark.parametrize(
+    ("ids", "named"),
+    [
+        ([0, 5, 2, 1], ["a", "b", "c", "‹pad›"]),
+        ([1, 0, 5, 2], ["‹pad›", "a", "b", "c"]),
+        ([5, 0, 6, 1], ["a", "b", "c", "‹pad›"]),
+        ([0, 5, 1, 1], ["a", "b", "‹pad›", "‹pad›"]),
+    ],
+)
+def test_a_word_of_the_id_0_is_no_padding_where_another_id_is(model, ids, named):
+    words = [name for name in named if name != "‹pad›"]
+    assert names(model(), [ids], words=words) == named
+
+
+def test_each_text_has_the_padding_of_its_own_table():
+    model = Reads(nn.Embedding(9, 4, padding_idx=1))
+    found = names(model, [[0, 5, 2, 1]], [[5, 1, 7, 0]], words=list("abcxyz"))
+    assert found == ["a", "b", "c", "‹pad›", "x", "y", "z", "‹pad›"]
+    found = names(model, [[0, 5, 2], [0, 5, 1]], [[5, 6, 0], [7, 8, 5]], words=[list("abcxy"), list("abxyz")])
+    assert found == ["a", "b", "c", "x", "y", "‹pad›", "a", "b", "‹pad›", "x", "y", "z"]

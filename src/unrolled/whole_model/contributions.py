@@ -37,6 +37,8 @@ class Contributions:
     """Which axis of each of these counts examples; None for a batch of one."""
     orders: dict[str, Tensor] = field(default_factory=dict)
     """For each example of the output, the index of its text in an argument, where the model changed the order."""
+    padding: dict[str, frozenset[int]] = field(default_factory=dict)
+    """Of a text that is read by tables with an id of padding, these ids."""
     shared: bool = False
     """Whether several examples of the output read one entry of an argument."""
     initial: Tensor | float = 0.0
@@ -111,6 +113,9 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
         for name, numbers in unread_numbers(rows, linear.gradients, sources).items()
     }  # what several examples read may have parts that cancel
     found.python_tables = tuple(sources.mode.vectors.python_ids.tables)
+    for positions, padding in sources.mode.vectors.padding:
+        for name in arguments_at(positions, sources):
+            found.padding[name] = found.padding.get(name, frozenset()) | {padding}
     if turning := sources.mode.positions.turning:
         found.turning = arguments_at(torch.cat(turning), sources)
     return found

@@ -33,6 +33,7 @@ def words_of_texts(
     texts: dict[str, list[list[str]]] = {}
     free: list[set[int]] = [set() for _ in range(batch)]  # what needs no word: padding, and what contributes nothing
     padding: list[set[int]] = [set() for _ in range(batch)]
+    maybe: list[set[int]] = [set() for _ in range(batch)]  # padding, or a word that has the id 0
     count = 0
     for name, part in means.texts.items():
         parts = rows_by_example(part, means.axes[name], batch)
@@ -42,15 +43,22 @@ def words_of_texts(
             for place, text in enumerate(texts[name]):
                 others = [k for k, owner in enumerate(_examples_of(packed[name])) if owner != place]
                 padding[place].update(count + k for k in others)
+                maybe[place].update(padding[place])
                 free[place].update(padding[place])
                 texts[name][place] = [PADDING if k in others else word for k, word in enumerate(text)]
         elif tokens is not None:
+            known = means.padding.get(name)
             for text, values in zip(order[name], parts.tolist(), strict=True):
-                padding[text].update(count + k for k, number in enumerate(rows[text]) if number == 0)
-                free[text].update(padding[text], (count + k for k, value in enumerate(values) if not value))
+                nothing = {k for k, value in enumerate(values) if not value}
+                zeros = {k for k, number in enumerate(rows[text]) if number == 0}
+                # a table without an id of padding may have a word at 0, and another id for padding that is masked
+                own = zeros & nothing if known is None else {k for k, each in enumerate(rows[text]) if each in known}
+                padding[text].update(count + k for k in own)
+                maybe[text].update(count + k for k in own | zeros)
+                free[text].update(count + k for k in own | zeros | nothing)
         count += parts.shape[1]
     if tokens is not None:
-        _rename(texts, word_rows(tokens, batch), free, padding)
+        _rename(texts, word_rows(tokens, batch), free, padding, maybe)
     return tuple(tuple(word for name in texts for word in texts[name][order[name][place]]) for place in range(batch))
 
 
@@ -77,7 +85,11 @@ def _examples_of(packed: PackedSequence) -> list[int]:
 
 
 def _rename(
-    texts: dict[str, list[list[str]]], words: list[list[str]], free: Sequence[set[int]], padding: Sequence[set[int]]
+    texts: dict[str, list[list[str]]],
+    words: list[list[str]],
+    free: Sequence[set[int]],
+    padding: Sequence[set[int]],
+    maybe: Sequence[set[int]],
 ) -> None:
     """Give the tokens of each text its words, which go through all arguments."""
     for place, row in enumerate(words):
@@ -87,6 +99,7 @@ def _rename(
             padded_words(row, count, padding[place])
             or words_around_padding(row, count, padding[place])
             or padded_words(row, count, free[place])
+            or words_around_padding(row, count, maybe[place])
         )
         if padded is None:
             parts = [f"{len(rows[place])} of argument {name}" for name, rows in texts.items()]
@@ -114,7 +127,7 @@ def _steps(
     for count, by_example in sorted(sizes.items()):
         # first beside zeros: behind a maximum other steps contribute nothing too
         named = [
-            padded_words(row, count, _zeros(own)) or padded_words(row, count, _zeros(steps))
+            padded_words(row, count, _zeros(own) & _zeros(steps)) or padded_words(row, count, _zeros(steps))
             for row, own, steps in zip(rows, values.get(count, by_example), by_example, strict=True)
         ]
         padded = [row for row in named if row is not None]

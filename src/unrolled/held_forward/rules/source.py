@@ -19,7 +19,8 @@ def embedding(call: HeldCall) -> Tensor:
         with call.mode:
             return weight[indices]
     value = call.held()
-    opened = call.mode.vectors.looked_up(weight, indices, value)
+    padding = call.args[2] if len(call.args) > 2 else None
+    opened = call.mode.vectors.looked_up(weight, indices, value, padding)
     if opened is None:
         origin = call.rows.origin(indices)  # ids that were chosen by an arg max are held
         call.rows.mark(value, *(origin if origin.kind == "held" else call.rows.origin(weight)))
@@ -32,7 +33,7 @@ def embedding_bag(call: HeldCall) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum, mean or maximum of the vectors of each bag."""
     weight, indices, offsets, _, mode, _, scales, include_last, padding = (*call.args, *[None] * 9)[:9]
     with call.mode:
-        vectors = torch.nn.functional.embedding(indices, weight)
+        vectors = torch.nn.functional.embedding(indices, weight, padding if padding is None or padding >= 0 else None)
     starts = offsets[:-1] if include_last else offsets
     place = torch.arange(len(indices), device=indices.device)
     bag = torch.searchsorted(starts, place, right=True) - 1

@@ -51,6 +51,8 @@ class TokenVectors:
         self.python_ids = PythonIds(rows, self.computed)
         self.rounded: TensorNotes[Tensor] = TensorNotes()
         """The numbers of which whole ones were made."""
+        self.padding: list[tuple[Tensor, int]] = []
+        """The positions that a table with an id of padding was read at, and that id."""
         self._of_ids: TensorNotes[tuple[Any, int]] = TensorNotes()
         """For ids as floating-point numbers, their positions, and the version of the tensor that has them."""
 
@@ -74,10 +76,15 @@ class TokenVectors:
         made = next((each for each in map(self.computed.of, ids) if each is not None), Made(call.name, False))
         return self._of_several(args[0], made, result)
 
-    def looked_up(self, table: Tensor, ids: Tensor, vectors: Tensor) -> Tensor | None:
-        """Open the vectors of a table that ids picked; None if the ids are not made of the arguments'."""
+    def looked_up(self, table: Tensor, ids: Tensor, vectors: Tensor, padding: int | None = None) -> Tensor | None:
+        """Open the vectors of a table that ids picked; None if the ids are not made of the arguments'.
+
+        ``padding`` is the id of padding that the table has, None or below zero without one.
+        """
         positions = self.positions.get(ids)
         if positions is not None:
+            if padding is not None and padding >= 0:
+                self.padding.append((positions, padding))
             return self.rows.open_tokens(self.rows.origin(table).name, table, vectors, positions, self._kind(positions))
         made = self.computed.of(ids)
         if made is None:
