@@ -101,3 +101,22 @@ def test_a_series_of_zeros_beside_another_has_the_names_that_it_has_in_a_batch()
     assert both[1].feature_scores.all()  # the control
     unnamed = unrolled.explain(model, x[:1], y[:1], target=1)
     assert unnamed.features.names[:4] == ("0, feature 0", "0, feature 1", "0, feature 2", "1, feature 0")
+
+
+class Shifted(Series):
+    """Adds numbers to every step."""
+
+    def forward(self, x, y):
+        return super().forward(x + self.front(y)[:, None])
+
+
+@pytest.mark.parametrize("front", [nn.Identity, lambda: nn.Linear(3, 3)])
+def test_zeros_that_enter_several_steps_are_features_of_none(front):
+    model, x = Shifted(front()), torch.randn(2, 4, 3, device="cpu")
+    for of_batch in unrolled.explain_batch(model, x, torch.zeros(2, 3, device="cpu"), target=1):
+        assert of_batch.features.names == ("feature 0", "feature 1", "feature 2")
+    alone = unrolled.explain(model, x[:1], torch.zeros(1, 3, device="cpu"), features=NAMES, target=1)
+    assert alone.features.names == NAMES
+    assert not any("zeros are shown" in note for note in alone.notes)
+    other = unrolled.explain(model, x[:1], torch.ones(1, 3, device="cpu"), target=1)  # the control
+    assert any("numbers of argument 1 enter several steps" in note for note in other.notes)

@@ -100,12 +100,17 @@ class LinearOutput:
         ones = torch.ones_like(self.output.detach())
         return [self.differentiate((torch.ldexp(ones, each) * self.output).sum()) for each in self._exponents]
 
-    def examples(self, place: int) -> Tensor | None:
+    def examples(self, place: int, of_zeros: bool = False) -> Tensor | None:
         """Return the example that each entry of a row serves, from 0, and -1 where it serves none.
 
         The quotient of the weighed gradient and the plain one tells the example, whatever axis counts examples and
         whatever order the model put them in. Powers of two pass through a linear graph without rounding, so this holds
         in any precision and for any batch.
+
+        Args:
+            place: The place of the row.
+            of_zeros: Whether entries that are zero, and so contribute to no example, must serve one alone as well,
+                where all are zero.
 
         Returns:
             Shape of the row; None if one entry serves several examples.
@@ -119,6 +124,8 @@ class LinearOutput:
             return None  # the gradients of several examples cancel
         number, off = numbers_told(gradient, known, self._exponents, base_of(self.output.dtype), _CLEAR)
         sizes = self.contributions(place).abs()
+        if of_zeros and not bool(sizes.any()):
+            sizes = gradient.abs()
         # entries at the size of rounding have no quotient to speak of
         if float(sizes[off].sum()) > torch.finfo(sizes.dtype).eps * float(sizes.sum()):
             return None

@@ -125,7 +125,7 @@ class _Sequences:
         scattered: set[str] = set()
         placed, left_out = [], False
         for number, place in enumerate(candidates):
-            where = None if positions.gradients[number] is None else positions.examples(number)
+            where = None if positions.gradients[number] is None else positions.examples(number, of_zeros=True)
             places = None if where is None else _by_position(_filled(where), inside)
             if places is not None:
                 placed.append(place)
