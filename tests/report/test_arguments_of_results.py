@@ -70,6 +70,25 @@ def test_what_cannot_stand_beside_an_explanation(batch, results, tmp_path):
     assert "shares" in path.read_text()
 
 
+def test_names_that_only_one_of_two_explanations_has(tmp_path):
+    path, plain = tmp_path / "page.html", unrolled.explain(Model(), IDS, target=1)
+    for names in ({"tokens": list("abc")}, {"classes": list("PQR")}):
+        for expansion in ("secant", "shares", "zero"):
+            named = unrolled.explain(Model(), IDS, target=1, expansion=expansion, **names)
+            assert (named.tokens, named.target) != (plain.tokens, plain.target)
+            assert named.save_html(path, plain) == plain.save_html(path, named) == path
+
+
+def test_one_sequence_of_a_model_is_not_shown_beside_another(tmp_path):
+    class Twice(Model):
+        def forward(self, ids, other):
+            return super().forward(ids) + super().forward(other)
+
+    one, other = (unrolled.explain(Twice(), IDS, IDS + 1, target=1, call=call) for call in (0, 1))
+    assert one.ledger.logit == other.ledger.logit
+    refused("is one of another text or target", one.save_html, tmp_path / "page.html", other)
+
+
 def test_what_is_no_title_and_what_are_no_phrases(batch, tmp_path):
     path = tmp_path / "page.html"
     refused("^title is an int; expected a text", batch.save_html, path, title=5)

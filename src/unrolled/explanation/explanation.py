@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,8 +147,14 @@ def refuse_others(one: Attribution, others: Sequence[object]) -> None:
     for other in others:
         if not isinstance(other, Attribution):
             raise UsageError(f"what is shown beside this explanation is {kind_of(other)}; expected an explanation")
-        if (other.tokens, other.target) != (one.tokens, one.target):
+        if (other.tokens, other.target) != (one.tokens, one.target) and not _same_numbers(one, other):
             raise UsageError(
                 "what is shown beside this explanation is one of another text or target; expected other expansions of "
                 "this one; several texts stand on the page of unrolled.explain_batch(…).save_html"
             )
+
+
+def _same_numbers(one: Attribution, other: Attribution) -> bool:
+    """Whether what no expansion changes is the same, as where words or classes of only one of them have names."""
+    pairs = ((one.ledger.logit, other.ledger.logit), (one.ledger.bias, other.ledger.bias))
+    return len(one) == len(other) and all(math.isclose(*pair, rel_tol=1e-5, abs_tol=1e-7) for pair in pairs)
