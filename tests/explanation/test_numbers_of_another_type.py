@@ -76,3 +76,40 @@ def test_a_mistake_of_the_model_is_its_own():
             with pytest.raises((ValueError, RuntimeError), match=said) as told:
                 unrolled.explain(made(kind), X.float())
             assert not isinstance(told.value, UsageError)
+
+
+class OfIds(Model):
+    """Reads one-hot vectors of ids, or how many there are, without a conversion."""
+
+    def __init__(self, kind, made):
+        super().__init__(kind)
+        self.made = made
+
+    def forward(self, ids):
+        return super().forward(self.made(ids))
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("kind", ["linear", "none"])
+def test_integers_that_the_model_makes_of_ids_are_not_the_arguments(call, kind):
+    ids = torch.tensor([[0, 1, 2, 1]], device="cpu")
+    for made in (
+        lambda each: nn.functional.one_hot(each, 3),
+        lambda each: (each != 0).sum(dim=1)[:, None, None].expand(1, 4, 3),
+    ):
+        with pytest.raises((RuntimeError, ValueError), match=r"(?i)int64|long") as told:
+            call(OfIds(kind, made), ids)
+        assert not isinstance(told.value, UsageError)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_which_of_several_types_of_numbers_is_read(call):
+    class Weighs(Model):
+        def forward(self, x, weight, twice):
+            return super().forward(x.double() if twice else x) * weight.float()
+
+    weight = torch.linspace(2, 3, 2, dtype=torch.float64, device="cpu")
+    with pytest.raises(RuntimeError, match=r"(?i)double"):
+        call(Weighs("linear"), X.float(), weight, True)
+    with pytest.raises(UsageError, match=r"argument of torch.float64, .* pass x.to\(torch.float32\)"):
+        call(Weighs("linear"), X, weight.float(), False)

@@ -83,8 +83,26 @@ def _of_another_type(error: Exception, arguments: Sequence[object]) -> str | Non
     given = {each.dtype for _, each in leaves(dict(enumerate(arguments)))}
     if len(pair) < 2 or pair[0] not in given or not pair[1].is_floating_point:
         return None  # the model made these numbers
+    # of ids a model makes integers of their type, and of one of several types of numbers the other one
+    certain = pair[0].is_floating_point and pair[1] not in given
+    if not certain and not _reads_an_argument(error, pair[0], arguments):
+        return None
     convert = f", or convert the model: model.to({pair[0]})" if pair[0].is_floating_point else ""
     return f"the model fails on an argument of {pair[0]}, since it computes in {pair[1]}; pass x.to({pair[1]}){convert}"
+
+
+def _reads_an_argument(error: Exception, kind: torch.dtype, arguments: Sequence[object]) -> bool:
+    """Whether the layer of torch.nn that failed reads an argument of this type, not what the model made of others."""
+    read = None
+    for frame, _ in walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").startswith("torch.nn.modules."):
+            read = frame.f_locals.get("input", read)
+    if not isinstance(read, Tensor) or read.dtype != kind:
+        return False
+    given = [each for _, each in leaves(dict(enumerate(arguments))) if each.dtype == kind]
+    if not kind.is_floating_point:  # those of a count or of one-hot vectors may be among the ids
+        given = [each for each in given if each.numel() == read.numel()]
+    return any(bool(torch.isin(read.detach().double(), each.detach().double()).all()) for each in given)
 
 
 def _type_of(name: tuple[str, str]) -> torch.dtype | None:
