@@ -59,7 +59,18 @@ def test_classes_of_several_examples_are_told_the_function_that_picks_them(call)
     for given in (classes, np.array(classes), torch.tensor(classes), tuple(classes)):
         with pytest.raises(UsageError, match=re.escape(told) + "$"):
             call(model, BATCH, target=given)
-    for given in (1.5, b"a", {"class": 1}, torch.tensor(1.5)):  # no classes of several examples
+    others = (
+        1.5,
+        b"a",
+        {"class": 1},
+        torch.tensor(1.5),
+        ["a", "b", "c"],
+        {2, 0, 3},
+        [],
+        [True, False, True],
+        [1.5, 2.5],
+    )
+    for given in others:  # no indices of several examples in their order
         with pytest.raises(UsageError, match=r"or a callable$"):
             call(model, BATCH, target=given)
     found = call(model, BATCH, target=lambda out: out[torch.arange(len(out)), torch.tensor(classes)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -278,9 +280,13 @@ def test_numbers_of_numpy_and_names_in_a_tensor():
         assert unrolled.account(Model(), X, target=1, share=share).closes
     refused(UsageError, "share is 1.5; expected", unrolled.account, Model(), X, share=np.float32(1.5))
     refused(UsageError, "share is a str; expected", unrolled.account, Model(), X, share="0.5")
+    assert unrolled.account(Model(), X, target=1, share=Fraction(1, 2)).closes
+    refused(UsageError, "share is 1.5; expected", unrolled.account, Model(), X, share=Fraction(3, 2))
     for call in CALLS.values():
         named = call(Model(), X, target=1, classes=torch.tensor([4, 5, 6]))
         assert (named[0] if call is unrolled.explain_batch else named).target == "5"
+        for single in (torch.tensor(4), np.array("a")):
+            refused(UsageError, "classes are an? .*; expected a list of 3 names", call, Model(), X, classes=single)
 
 
 def test_arguments_of_a_result():

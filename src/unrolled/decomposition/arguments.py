@@ -124,7 +124,8 @@ def checked_names(label: str, given: object, count: int, of: str) -> tuple[str, 
     """
     if isinstance(given, str):
         raise ShapeError(f"{label} are the string {given[:40]!r}; expected {count} names, one for each {of}")
-    if isinstance(given, Mapping | Set | bytes) or not isinstance(given, Collection):
+    single = getattr(given, "ndim", 1) == 0  # an array of no axis
+    if isinstance(given, Mapping | Set | bytes) or not isinstance(given, Collection) or single:
         raise UsageError(f"{label} are {kind_of(given)}; expected a list of {count} names, one for each {of}")
     names = tuple(map(str, given.tolist() if isinstance(given, Tensor) else given))
     if len(names) != count:

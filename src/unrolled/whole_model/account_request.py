@@ -58,7 +58,7 @@ class AccountRequest:
         if not isinstance(part, Real):
             raise UsageError(f"share is {kind_of(share)}; expected a number from 0 to 1")
         if not 0 <= float(part) <= 1:
-            raise UsageError(f"share is {share:g}; expected a number from 0 to 1")
+            raise UsageError(f"share is {float(part):g}; expected a number from 0 to 1")
         chosen, words = resolve(expansion), checked_words(tokens)
         packed = (each.data for each in (*args, *given.values()) if type(each) is PackedSequence)
         if words is not None and any(each.is_floating_point() for each in packed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence, Set
 
 import torch
 
@@ -50,7 +50,7 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
     index = whole_number(given)
     if index is None:
         hint = ", or its name, with classes=" if isinstance(given, str) or role != "target" else ", or a callable"
-        if role == "target" and _is_list(given):
+        if role == "target" and _are_indices(given):
             hint += f"; {_OF_EACH}"
         raise UsageError(f"{subject} is {kind_of(given)}; expected an index of the output{hint}")
     if not -count <= index < count:
@@ -58,6 +58,9 @@ def class_index(role: str, given: object, names: Sequence[str], count: int) -> i
     return index % count
 
 
-def _is_list(given: object) -> bool:
-    """Tell whether it is a list, an array or a column of a table."""
-    return isinstance(given, Sized) and not isinstance(given, str | bytes | Mapping) and getattr(given, "ndim", 1) > 0
+def _are_indices(given: object) -> bool:
+    """Tell whether these are several indices, in a list, an array or a column of a table."""
+    single = getattr(given, "ndim", 1) == 0  # an array of no axis has no entries to go through
+    if single or not isinstance(given, Collection) or isinstance(given, str | bytes | Mapping | Set):
+        return False
+    return len(given) > 0 and all(not isinstance(each, bool) and whole_number(each) is not None for each in given)
