@@ -120,3 +120,46 @@ def test_zeros_that_enter_several_steps_are_features_of_none(front):
     assert not any("zeros are shown" in note for note in alone.notes)
     other = unrolled.explain(model, x[:1], torch.ones(1, 3, device="cpu"), target=1)  # the control
     assert any("numbers of argument 1 enter several steps" in note for note in other.notes)
+
+
+class Smoothed(Series):
+    """Reads several steps at once."""
+
+    def __init__(self):
+        super().__init__(nn.Conv1d(3, 3, 3, padding=1))
+
+    def forward(self, x):
+        return self.head(self.rnn(self.front(x.movedim(1, 2)).movedim(1, 2))[0].mean(dim=1))
+
+
+def test_zeros_of_which_several_enter_one_step_have_the_features_of_other_numbers():
+    model, zeros = Smoothed(), torch.zeros(1, 4, 3, device="cpu")
+    found = unrolled.explain(model, zeros, features=NAMES, target=1)
+    other = unrolled.explain(model, torch.randn(1, 4, 3, device="cpu"), features=NAMES, target=1)
+    assert found.features.names == other.features.names == NAMES
+    assert found.features.rest_of == other.features.rest_of == "other steps and biases"
+    assert not found.feature_scores.any()
+    assert other.feature_scores.all()  # the control
+
+
+def test_zeros_by_which_nothing_changes_are_no_features():
+    class Squares(Series):
+        def forward(self, x):
+            return super().forward(x * x)
+
+    with pytest.raises(UsageError, match="features= names numbers, but no number of an argument reaches"):
+        unrolled.explain(Squares(), torch.zeros(1, 4, 3, device="cpu"), features=NAMES, target=1)
+
+
+def test_zeros_beside_a_series_of_which_several_steps_enter_one_do_not_take_its_place():
+    class Beside(Smoothed):
+        def forward(self, x, y):
+            return self.head(self.rnn(self.front(x.movedim(1, 2)).movedim(1, 2) + y)[0].mean(dim=1))
+
+    model, single, x = Beside(), Smoothed(), torch.randn(1, 4, 3, device="cpu")
+    single.load_state_dict(model.state_dict())
+    found = unrolled.explain(model, x, torch.zeros_like(x), features=NAMES, target=1)
+    alone = unrolled.explain(single, x, features=NAMES, target=1)
+    assert found.features.names == NAMES
+    assert found.feature_scores.all()
+    torch.testing.assert_close(found.feature_scores, alone.feature_scores)

@@ -51,11 +51,12 @@ def numbers_of_steps(
     if found is not None:
         return found
     prefix = bool((together.inside[1:] <= together.inside[:-1]).all())
-    if len(together.used) != 1 or not prefix:
-        if not together.used:
+    read_alone = together.used or [place for place in together.zeros if together.linear.reads([place])]
+    if len(read_alone) != 1 or not prefix:
+        if not read_alone:
             raise NotByStepsError(_holds(together.rows, together.linear))
         raise MixedNumbersError(MIXED)
-    (place,), lengths = together.used, together.inside.sum(dim=0).tolist()
+    (place,), lengths = read_alone, together.inside.sum(dim=0).tolist()
     return numbers_by_argument(together.linear, rows[place], together.parts[place], place, together.read, lengths)
 
 
@@ -88,6 +89,11 @@ class _Sequences:
         """The arguments whose numbers contribute."""
         return [place for place, part in self.parts.items() if bool(part.any())]
 
+    @property
+    def zeros(self) -> list[int]:
+        """The arguments that contribute nothing since their numbers are zero where they are read."""
+        return [place for place in self.parts if place not in self.used and self._is_zero_where_read(place)]
+
     def apart(self) -> list[Numbers] | None:
         """Find the numbers of fewer sequences together, as windows that overlap need it; None if one mixes them."""
         every = list(range(len(self.total)))
@@ -119,7 +125,7 @@ class _Sequences:
         """Find the numbers that each step reads; None if no argument has them."""
         rows, linear, inside, used = self.rows, self.linear, self.inside, self.used
         read = _weighed(self.read, inside).reshape(-1)
-        candidates = [place for place in self.parts if place in used or self._is_zero_where_read(place)]
+        candidates = sorted([*used, *self.zeros])
         positions = LinearOutput(read, [rows[place].leaf for place in candidates], keeps=True)
         found: list[list[ArgumentNumbers]] = [[] for _ in self.total]
         scattered: set[str] = set()
@@ -135,7 +141,7 @@ class _Sequences:
                     scattered |= {rows[place].name} if _is_scattered(index, rows[place].leaf.shape) else set()
                     others[index[index >= 0]] = 0.0
                 left_out = left_out or bool(others.any())
-        if not placed:
+        if not placed or (used and set(used).isdisjoint(placed)):  # zeros alone do not say what the steps read
             return None
         whole = set(used) <= set(placed) and not left_out and not _reads_integers(rows, linear)
         known = HELD if _holds(rows, linear) else BIASES
