@@ -12,6 +12,7 @@ from torch import Tensor
 from unrolled.decomposition.attribution.contrast import of_output
 from unrolled.decomposition.attribution.outputs import Outputs, OutputsKind
 from unrolled.errors import ShapeError, UsageError, kind_of
+from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.explanation.targets.output_classes import class_index, class_names
@@ -179,6 +180,7 @@ class Wanted:
             raise no_classes(output)
         batch = len(output) if axes == 2 else 1
         found = class_outputs(output, target, batch)
+        refuse_no_examples(found)
         count = found.shape[1]
         known = class_names(self.classes, count)
         names = known or tuple(f"output {k}" for k in range(count))

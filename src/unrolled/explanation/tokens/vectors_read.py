@@ -117,8 +117,10 @@ def _numbers(plain: Tensor, weighed: Sequence[Tensor], digits: Sequence[Tensor],
     counts = plain.abs() > 1e-3 * plain.abs().amax(dim=-1, keepdim=True)
     if not weighed:
         return torch.where(counts.any(dim=-1), 0, -1)
-    if any(bool((each != 0)[plain == 0].any()) or not bool(each[counts].isfinite().all()) for each in weighed):
+    if any(bool((each != 0)[plain == 0].any()) for each in weighed):
         return None
+    if not bool(torch.stack(tuple(weighed))[:, counts].isfinite().all()):
+        return None  # they overflow
     divisor = plain.to(torch.promote_types(plain.dtype, torch.float32))  # a coarse quotient is near a power by rounding
     number, off = numbers_told(divisor, weighed, [each.to(plain.device) for each in digits], base, CLOSE)
     highest = torch.where(counts, number, -1).amax(dim=-1)
