@@ -1,7 +1,7 @@
 """How much of a gate times a content is the content's, on texts: which p of ``shares`` ranks the words best.
 
-The networks, the texts and the score are those of ``ours/faithfulness``, where p = 3/4 stands beside other methods; the
-networks are trained again. Here p is every quarter from 0 to 1. The dev texts of the first training choose p, without
+The networks, the texts and the score are those of ``ours/faithfulness``, and the networks are trained again. Here p is
+every quarter from 0 to 1. The dev texts of the first training choose p, without
 their labels. Test texts of the same training and of a second one say what the choice is worth. On test texts other
 methods stand beside it, and accounts of the whole model with the two largest p.
 
