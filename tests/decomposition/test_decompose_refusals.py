@@ -151,3 +151,32 @@ def test_the_first_infinite_number_of_the_inputs_is_named(packed):
     given = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False) if packed else x
     with pytest.raises(NonFiniteError, match=r"the first is number 1 of step 4 of sequence 1, counted from 0$"):
         unrolled.decompose(nn.GRU(2, 3, batch_first=True), given)
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.vmap, torch.func.jacfwd])
+@pytest.mark.parametrize("of", ["inputs", "state", "weights"])
+def test_transforms_in_which_derivatives_would_be_lost(transform, of):
+    rnn, w = nn.GRU(E, D, batch_first=True), torch.ones(D)
+    given = {
+        "inputs": (X + 1, lambda each: unrolled.decompose(rnn, each)),
+        "state": (torch.ones(1, B, D), lambda each: unrolled.decompose(rnn, X, state=each)),
+        "weights": (rnn.weight_hh_l0.detach(), lambda each: with_weights(rnn, each)),
+    }
+    tensor, opened = given[of]
+    with pytest.raises(UsageError, match=r"belongs to a transform of torch\.func .* outside of it"):
+        transform(lambda each: opened(each).scores(w).nansum())(tensor[None] if transform is torch.vmap else tensor)
+    # the control: a transform that does not meet these tensors
+    assert torch.func.grad(lambda scale: scale * opened(tensor).scores(w).nansum())(torch.ones(())) != 0
+
+
+class Opened(nn.Module):
+    def __init__(self, rnn):
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, inputs):
+        return unrolled.decompose(self.rnn, inputs)
+
+
+def with_weights(rnn, weights):
+    return torch.func.functional_call(Opened(rnn), {"rnn.weight_hh_l0": weights}, (X,))

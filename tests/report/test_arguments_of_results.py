@@ -70,6 +70,27 @@ def test_what_cannot_stand_beside_an_explanation(batch, results, tmp_path):
     assert "shares" in path.read_text()
 
 
+def test_explanations_of_a_model_before_and_after_training(tmp_path):
+    model, path = Model(), tmp_path / "page.html"
+    before = unrolled.explain(model, IDS, target=1)
+    with torch.no_grad():
+        model.head.bias.add_(0.5)
+    after = unrolled.explain(model, IDS, target=1)
+    assert (after.tokens, after.target) == (before.tokens, before.target)
+    refused(
+        "^what is shown beside this explanation is one of another model: its logit is", before.save_html, path, after
+    )
+    assert not path.exists()
+    after.save_html(path, unrolled.explain(model, IDS, target=1, expansion="zero"))  # the control
+
+
+def test_runs_of_one_model_in_bfloat16_alone_and_in_a_batch_stand_on_one_page(tmp_path):
+    model = Model().bfloat16()
+    batch = unrolled.explain_batch(model, torch.cat([IDS, IDS + 1]), target=1)
+    alone = unrolled.explain(model, IDS, target=1, expansion="shares")
+    assert batch[0].save_html(tmp_path / "page.html", alone)
+
+
 def test_names_that_only_one_of_two_explanations_has(tmp_path):
     path, plain = tmp_path / "page.html", unrolled.explain(Model(), IDS, target=1)
     for names in ({"tokens": list("abc")}, {"classes": list("PQR")}):

@@ -7,6 +7,7 @@ from numbers import Real
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.parameter import is_lazy
 
 from unrolled.errors import NonFiniteError, ShapeError, UsageError, kind_of
@@ -24,6 +25,7 @@ __all__ = [
     "refuse_devices_without_float64",
     "refuse_meta",
     "refuse_nested",
+    "refuse_transformed",
 ]
 
 
@@ -42,6 +44,20 @@ def refuse_meta(named: Mapping[str, object]) -> None:
             raise UsageError(
                 f"{_at(name, place)} is on the device meta and holds no numbers; load the "
                 'weights and inputs first: module.to_empty(device="cpu") and load_state_dict'
+            )
+
+
+def refuse_transformed(named: Mapping[str, object]) -> None:
+    """Refuse tensors of a transform of torch.func, whose derivatives would be lost: of zero, without a word.
+
+    Raises:
+        UsageError: If one belongs to vmap, grad or jvp.
+    """
+    for (name, *place), value in leaves(dict(named)):
+        if is_functorch_wrapped_tensor(value):
+            raise UsageError(
+                f"{_at(name, place)} belongs to a transform of torch.func (vmap, grad, jvp), and terms have no "
+                "derivatives; call unrolled.decompose outside of it, for several sequences at once on a batch"
             )
 
 

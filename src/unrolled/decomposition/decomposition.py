@@ -20,6 +20,7 @@ from unrolled.decomposition.arguments import (
     checked_tolerance,
     refuse_devices_without_float64,
     refuse_meta,
+    refuse_transformed,
 )
 from unrolled.decomposition.deep_result import DeepBidirectionalDecomposition
 from unrolled.decomposition.opening.network_cells import Network, cell_type
@@ -106,6 +107,7 @@ def decompose(
         shares: ours.
     """
     chosen = resolve(expansion)
+    refuse_transformed({"inputs": inputs, "state": state})  # inside of a transform, copies belong to it as well
     keep_freed_memory()
     order, per_sequence = checked_order(max_order), checked_tolerance(tolerance)
     rnn = scripted_network(rnn)
@@ -144,6 +146,7 @@ def _opened(
     if not isinstance(rnn, Cell | Recurrent):
         cell_type(rnn)  # refuses any other module
     tensors = dict(rnn.named_parameters()) | {"inputs": inputs, "lengths": lengths, "state": state}
+    refuse_transformed(dict(rnn.named_parameters()))
     refuse_meta(tensors)
     refuse_devices_without_float64(tensors)
     generators, weights = RandomGenerators(ModelState(rnn).generators), UnchangedWeights(rnn)

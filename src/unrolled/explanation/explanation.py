@@ -142,12 +142,18 @@ def refuse_others(one: Attribution, others: Sequence[object]) -> None:
     """Refuse what cannot be shown beside an explanation.
 
     Raises:
-        UsageError: If it is no explanation, or one of another text or target.
+        UsageError: If it is no explanation, or one of another text, target or model.
     """
     for other in others:
         if not isinstance(other, Attribution):
             raise UsageError(f"what is shown beside this explanation is {kind_of(other)}; expected an explanation")
-        if (other.tokens, other.target) != (one.tokens, one.target) and not _same_numbers(one, other):
+        named_alike = (other.tokens, other.target) == (one.tokens, one.target)
+        if named_alike and not _nearly_one_logit(one, other):
+            raise UsageError(
+                f"what is shown beside this explanation is one of another model: its logit is {other.ledger.logit:.4g}"
+                f", that of this one is {one.ledger.logit:.4g}; expected other expansions of this one"
+            )
+        if not named_alike and not _same_numbers(one, other):
             raise UsageError(
                 "what is shown beside this explanation is one of another text or target; expected other expansions of "
                 "this one; several texts stand on the page of unrolled.explain_batch(…).save_html"
@@ -158,3 +164,9 @@ def _same_numbers(one: Attribution, other: Attribution) -> bool:
     """Whether what no expansion changes is the same, as where words or classes of only one of them have names."""
     pairs = ((one.ledger.logit, other.ledger.logit), (one.ledger.bias, other.ledger.bias))
     return len(one) == len(other) and all(math.isclose(*pair, rel_tol=1e-5, abs_tol=1e-7) for pair in pairs)
+
+
+def _nearly_one_logit(one: Attribution, other: Attribution) -> bool:
+    """Whether two logits differ by no more than runs of one model in bfloat16 do, alone and in a batch."""
+    largest = max(abs(one.ledger.logit), abs(one.ledger.bias))
+    return math.isclose(one.ledger.logit, other.ledger.logit, rel_tol=0.0, abs_tol=0.01 * largest + 1e-5)
