@@ -19,12 +19,22 @@ CALLS = {
 X = torch.tensor(np.linspace(-1, 1, 12).reshape(1, 4, 3), device="cpu")
 
 
+LAYERS = {
+    "linear": lambda: nn.Linear(3, 3),
+    "none": nn.Identity,
+    "convolution": lambda: nn.Conv1d(4, 4, 1),
+    "norm": lambda: nn.LayerNorm(3),
+    "batch": lambda: nn.BatchNorm1d(4),
+    "group": lambda: nn.Sequential(nn.GroupNorm(2, 4), nn.ReLU()),
+}
+
+
 class Model(nn.Module):
     """Has a layer of some kind in front of its network."""
 
     def __init__(self, kind):
         super().__init__()
-        self.first = {"linear": nn.Linear(3, 3), "none": nn.Identity(), "convolution": nn.Conv1d(4, 4, 1)}[kind]
+        self.first = LAYERS[kind]()
         self.rnn, self.head = nn.GRU(3, 5, batch_first=True), nn.Linear(5, 2)
 
     def forward(self, x):
@@ -44,7 +54,7 @@ class Cells(Model):
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize("kind", ["linear", "none", "convolution"])
+@pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.parametrize("made", [Model, Cells])
 def test_numbers_of_another_type_than_the_weights(call, kind, made):
     said = r"^the model fails on an argument of torch.float64, since it computes in torch.float32; pass x.to\("
@@ -56,10 +66,14 @@ def test_numbers_of_another_type_than_the_weights(call, kind, made):
         call(made(kind).double(), X.float())
 
 
-@pytest.mark.parametrize("kind", ["linear", "none"])
-def test_integers_where_numbers_are_expected(kind):
-    with pytest.raises(UsageError, match=r"argument of torch.int64, .* pass x.to\(torch.float32\)$"):
-        unrolled.account(Model(kind), X.long())
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("integers", ["int64", "int32", "int16", "int8", "uint8", "bool"])
+def test_integers_where_numbers_are_expected(kind, integers):
+    x = (X > 0).to(getattr(torch, integers))
+    for call in (unrolled.account, unrolled.explain):
+        with pytest.raises(UsageError, match=rf"argument of torch.{integers}, .* pass x.to\(torch.float32\)$"):
+            call(Model(kind), x)
+        assert call(Model(kind), x.to(torch.float32)) is not None  # the remedy
 
 
 def test_a_mistake_of_the_model_is_its_own():
@@ -71,8 +85,8 @@ def test_a_mistake_of_the_model_is_its_own():
         def forward(self, x):
             raise ValueError(f"unknown type of numbers: {x.dtype}, expected torch.float64")
 
-    for made, said in ((Mixes, "(?i)float64|double"), (Refuses, "unknown type of numbers")):
-        for kind in ("linear", "none", "convolution"):
+    for made, said in ((Mixes, "(?i)float64|double|mixed dtype"), (Refuses, "unknown type of numbers")):
+        for kind in LAYERS:
             with pytest.raises((ValueError, RuntimeError), match=said) as told:
                 unrolled.explain(made(kind), X.float())
             assert not isinstance(told.value, UsageError)
@@ -90,14 +104,14 @@ class OfIds(Model):
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize("kind", ["linear", "none"])
+@pytest.mark.parametrize("kind", LAYERS)
 def test_integers_that_the_model_makes_of_ids_are_not_the_arguments(call, kind):
     ids = torch.tensor([[0, 1, 2, 1]], device="cpu")
     for made in (
         lambda each: nn.functional.one_hot(each, 3),
         lambda each: (each != 0).sum(dim=1)[:, None, None].expand(1, 4, 3),
     ):
-        with pytest.raises((RuntimeError, ValueError), match=r"(?i)int64|long") as told:
+        with pytest.raises((RuntimeError, ValueError), match=r"(?i)int64|long|mixed dtype") as told:
             call(OfIds(kind, made), ids)
         assert not isinstance(told.value, UsageError)
 

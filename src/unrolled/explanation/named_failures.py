@@ -9,7 +9,7 @@ from traceback import walk_tb
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
@@ -23,8 +23,9 @@ _ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
 """How Python, numpy and torch name a text that they cannot read: not within "stride" or "distribution"."""
 _TWO_TYPES = re.compile(
     r"same dtype, |input dtype \(.+ weight dtype|must have the type .+ got type|should be the same|expected scalar type"
+    r"|mixed dtype|not implemented for '"
 )
-"""How torch says that it has numbers of two types."""
+"""How torch says that it has numbers of two types, or those of one that it cannot read."""
 _TYPE = re.compile(r"torch\.(\w+)\b|\b(double|float|half|bfloat16|long|int)\b", re.IGNORECASE)
 _NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64)
 
@@ -76,28 +77,43 @@ def _of_another_type(error: Exception, arguments: Sequence[object]) -> str | Non
     text = first_line(error)
     if isinstance(error, UnrolledError) or not _TWO_TYPES.search(text):
         return None
-    named = [each for each in map(_type_of, _TYPE.findall(text)) if each is not None]
-    pair = list(dict.fromkeys(named))[:2]  # what is read and what reads it
-    if "got type" in text:
-        pair.reverse()
+    read, computes_in = _failed_layer(error)
+    pair = _types_named(text)
+    if read is not None and computes_in is not None and computes_in != read.dtype:
+        pair = [read.dtype, computes_in]
     given = {each.dtype for _, each in leaves(dict(enumerate(arguments)))}
-    if len(pair) < 2 or pair[0] not in given or not pair[1].is_floating_point:
+    if len(pair) < 2 or pair[0] not in given or pair[0].is_complex or not pair[1].is_floating_point:
         return None  # the model made these numbers
     # of ids a model makes integers of their type, and of one of several types of numbers the other one
     certain = pair[0].is_floating_point and pair[1] not in given
-    if not certain and not _reads_an_argument(error, pair[0], arguments):
+    if not certain and not _is_an_argument(read, pair[0], arguments):
         return None
     convert = f", or convert the model: model.to({pair[0]})" if pair[0].is_floating_point else ""
     return f"the model fails on an argument of {pair[0]}, since it computes in {pair[1]}; pass x.to({pair[1]}){convert}"
 
 
-def _reads_an_argument(error: Exception, kind: torch.dtype, arguments: Sequence[object]) -> bool:
-    """Whether the layer of torch.nn that failed reads an argument of this type, not what the model made of others."""
-    read = None
+def _types_named(text: str) -> list[torch.dtype]:
+    """Return the types that torch's message names: of what is read, and of what reads it."""
+    named = [each for each in map(_type_of, _TYPE.findall(text)) if each is not None]
+    pair = list(dict.fromkeys(named))[:2]
+    return pair[::-1] if "got type" in text else pair
+
+
+def _failed_layer(error: Exception) -> tuple[Tensor | None, torch.dtype | None]:
+    """Return what the layer of torch.nn that failed reads, and the type of numbers of its weights."""
+    read, computes_in = None, None
     for frame, _ in walk_tb(error.__traceback__):
-        if frame.f_globals.get("__name__", "").startswith("torch.nn.modules."):
-            read = frame.f_locals.get("input", read)
-    if not isinstance(read, Tensor) or read.dtype != kind:
+        layer, value = frame.f_locals.get("self"), frame.f_locals.get("input")
+        of_torch = frame.f_globals.get("__name__", "").startswith("torch.nn.modules.")
+        if of_torch and isinstance(layer, nn.Module) and isinstance(value, Tensor):
+            read = value
+            computes_in = next((each.dtype for each in layer.parameters() if each.is_floating_point()), read.dtype)
+    return read, computes_in
+
+
+def _is_an_argument(read: Tensor | None, kind: torch.dtype, arguments: Sequence[object]) -> bool:
+    """Whether what a layer reads is an argument of this type, not what the model made of others."""
+    if read is None or read.dtype != kind:
         return False
     given = [each for _, each in leaves(dict(enumerate(arguments))) if each.dtype == kind]
     if not kind.is_floating_point:  # those of a count or of one-hot vectors may be among the ids
