@@ -1,5 +1,9 @@
 """A model that is a class of TorchScript is refused as that, and a scripted network of torch.nn is opened by itself."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -41,6 +45,40 @@ def test_a_model_whose_forward_is_a_script_method_is_refused_with_advice_that_he
     assert unrolled.account(plain, X, STATE, target=1).closes
     with pytest.raises(UsageError, match="does not take these arguments: missing a required argument: 'state'"):
         opens(plain, X, target=1)  # the control: arguments of a model of Python are checked
+
+
+WITHOUT_TORCHSCRIPT = """
+import torch, unrolled
+
+class Layer(torch.jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rnn, self.head = torch.nn.GRU(3, 5), torch.nn.Linear(5, 2)
+
+    @torch.jit.script_method
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.rnn(x)[0][-1])
+
+x = torch.linspace(-1, 1, 12).view(4, 1, 3)
+print(unrolled.check(Layer(), x))
+print(unrolled.account(Layer(), x, target=1).closes, unrolled.explain(Layer(), x, target=1).ledger.remainder)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jit", ["0", "1"])
+def test_python_that_was_started_without_torchscript_runs_such_a_model_as_a_plain_one(tmp_path, jit):
+    (tmp_path / "model.py").write_text(WITHOUT_TORCHSCRIPT)  # TorchScript reads the source
+    command = [sys.executable, tmp_path / "model.py"]
+    done = subprocess.run(command, env=os.environ | {"PYTORCH_JIT": jit}, capture_output=True, text=True, check=False)
+    if jit == "1":  # the control
+        assert "start Python with the environment variable PYTORCH_JIT=0" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+        closes, remainder = done.stdout.splitlines()[-1].split()
+        assert closes == "True"
+        assert abs(float(remainder)) < 1e-5
 
 
 def test_check_says_why_a_model_whose_forward_is_a_script_method_does_not_open():

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.arguments import refuse_meta, refuse_nested
 from unrolled.errors import UsageError, kind_of
+from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["model_arguments", "named_arguments"]
 
@@ -64,7 +65,7 @@ def model_arguments(
     arguments = named_arguments(args, given)
     refuse_meta(arguments)
     refuse_nested(arguments)
-    if isinstance(model, torch.jit.ScriptModule):  # it shows the signature of a function, with self, or none
+    if is_scripted(model):  # it shows the signature of a function, with self, or none
         return given
     try:
         signature = inspect.signature(model.forward)

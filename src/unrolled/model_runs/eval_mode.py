@@ -20,6 +20,7 @@ from torch.nn.utils.parametrize import is_parametrized, type_before_parametrizat
 from unrolled.errors import UnrolledError, UsageError, first_line
 from unrolled.user_models.all_modules import OF_EVERY_MODULE, all_modules, modules_inside
 from unrolled.user_models.this_thread import ONE_THREAD
+from unrolled.user_models.torch_script import is_scripted
 
 if TYPE_CHECKING:
     from torch.nn.utils.rnn import PackedSequence
@@ -141,7 +142,7 @@ def _copy_module(module: nn.Module, copies: dict[nn.Module, nn.Module]) -> nn.Mo
 def _copy_kept(value: Any, copies: dict[nn.Module, nn.Module], kept: dict[int, Any]) -> Any:
     """Copy the modules that a container holds, which torch does not register; return any other value as it is."""
     if isinstance(value, nn.Module):
-        return value if isinstance(value, torch.jit.ScriptModule) else _copy_module(value, copies)
+        return value if is_scripted(value) else _copy_module(value, copies)
     if id(value) in kept:
         return kept[id(value)]
     kind = type(value)

@@ -27,6 +27,7 @@ from unrolled.held_forward.held_only import follow_if_held_only
 from unrolled.linalg.freed_memory import keep_freed_memory
 from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.model_runs.preserve_model import preserved
+from unrolled.user_models.torch_script import is_scripted
 from unrolled.whole_model.account_request import AccountRequest
 from unrolled.whole_model.contributions import Contributions, collect
 from unrolled.whole_model.held_run import HeldRun, HeldRuns
@@ -150,7 +151,7 @@ def _collected(run: HeldRun) -> Contributions:
 def _refuse_unusual(model: nn.Module) -> None:
     """Refuse what a held forward cannot follow before it runs."""
     for name, part in model.named_modules():
-        if isinstance(part, torch.jit.ScriptModule):
+        if is_scripted(part):
             raise UnsupportedOperationError(
                 f"{name or 'the model'} is a {script_kind(part)} module, whose operations no rule can meet; "
                 f"{python_form(part, part=True)}"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from unrolled.errors import UnrolledError
@@ -22,6 +21,7 @@ from unrolled.explanation.targets.select_target import Target
 from unrolled.model_runs.eval_mode import without_autocast
 from unrolled.user_models.all_modules import all_modules
 from unrolled.user_models.this_thread import in_this_thread
+from unrolled.user_models.torch_script import is_scripted
 from unrolled.whole_model.account import account
 from unrolled.whole_model.check_result import Check, CheckedPart
 from unrolled.whole_model.part_description import module_kind, ngrams_of, reads_of
@@ -69,7 +69,7 @@ def check(
     """
     given = model_arguments(model, args, kwargs, model_kwargs, {"target": target})
     calls = _Calls(model, args, {"seed": seed, "model_kwargs": given})
-    compiled = isinstance(model, torch.jit.ScriptModule)  # which nothing can look into
+    compiled = is_scripted(model)  # which nothing can look into
     seen, output = ({}, None) if compiled else recurrent_calls(model, args, given, seed)
     of_modules = of_whole = _Aim(target)
     if target is None and not compiled:
@@ -172,7 +172,7 @@ def _counted(model: nn.Module) -> Iterator[list[int]]:
     """Count the runs of a model, or of that in a wrapper, which is what is opened."""
     runs: list[int] = []
     model = without_wrappers(model)
-    if isinstance(model, torch.jit.ScriptModule):
+    if is_scripted(model):
         yield runs
         return
     with model.register_forward_pre_hook(in_this_thread(lambda *_: runs.append(1))):

@@ -19,6 +19,7 @@ from unrolled.model_runs.nested_tensors import copy_tensors
 from unrolled.model_runs.preserve_model import preserved
 from unrolled.user_models.all_modules import all_modules, is_within
 from unrolled.user_models.this_thread import in_this_thread
+from unrolled.user_models.torch_script import is_scripted
 from unrolled.whole_model.part_description import CallArguments
 
 __all__ = ["recurrent_calls"]
@@ -41,7 +42,7 @@ def recurrent_calls(
             ExitStack() as hooks,
         ):
             for path, module in all_modules(model).items():
-                if not isinstance(module, torch.jit.ScriptModule):
+                if not is_scripted(module):
                     receives = in_this_thread(lambda _, given, named, path=path: received[path].append((given, named)))
                     hooks.enter_context(module.register_forward_pre_hook(receives, with_kwargs=True))
             with named_failures((*args, *kwargs.values())):

@@ -8,6 +8,8 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from unrolled.user_models.torch_script import is_scripted
+
 __all__ = ["linear_twin", "networks_with_weights", "quantised_kind", "recurrent_twin", "scripted_network"]
 
 N = TypeVar("N")
@@ -29,7 +31,7 @@ def recurrent_twin(module: nn.Module) -> nn.RNNBase | None:
 
     None if the module is none of these.
     """
-    if isinstance(module, torch.jit.ScriptModule):
+    if is_scripted(module):
         return _of_script(module)
     if quantised_kind(module) == "dynamic" and type(module).__name__ in ("LSTM", "GRU"):
         return _of_quantised(module)
@@ -38,7 +40,8 @@ def recurrent_twin(module: nn.Module) -> nn.RNNBase | None:
 
 def scripted_network(network: N) -> N | nn.RNNBase:
     """Return the twin of a network that was scripted or traced; anything else as it is."""
-    return (_of_script(network) or network) if isinstance(network, torch.jit.ScriptModule) else network
+    twin = _of_script(network) if is_scripted(network) else None
+    return network if twin is None else twin
 
 
 def linear_twin(module: nn.Module) -> nn.Linear | None:

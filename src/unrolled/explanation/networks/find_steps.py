@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.overrides import BaseTorchFunctionMode
@@ -25,6 +24,7 @@ from unrolled.explanation.networks.called_method import CalledMethod
 from unrolled.model_runs.nested_tensors import leaves
 from unrolled.user_models.all_modules import all_buffers, all_modules, all_parameters, is_within
 from unrolled.user_models.replaced_attributes import replaced_attributes
+from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["called_methods", "found_steps", "named_step"]
 
@@ -108,7 +108,7 @@ def _with_steps_inside(form: StepForm, step: CalledMethod, seen: Sequence[Called
 def _methods(module: nn.Module) -> Iterator[str]:
     """List the methods of a user's module that may be a step."""
     kind = type(module)
-    if kind.__module__.startswith("torch.") or isinstance(module, torch.jit.ScriptModule):
+    if kind.__module__.startswith("torch.") or is_scripted(module):
         return
     # most have one of their own: only others are searched for kept ones
     if next(module.parameters(), None) is None and not (all_parameters(module) or all_buffers(module)):

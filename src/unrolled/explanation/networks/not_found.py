@@ -13,6 +13,7 @@ from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.called_method import CalledMethod
 from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
+from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["called_once", "no_step", "none_found"]
 
@@ -35,7 +36,7 @@ def called_once(seen: Sequence[CalledMethod]) -> str:
 def none_found(model: nn.Module, modules: dict[str, nn.Module]) -> str:
     """Say what a model lacks, and what to pass where a part of it is called a recurrent network."""
     for path, module in modules.items():
-        if isinstance(module, torch.jit.ScriptModule):
+        if is_scripted(module):
             return f"no recurrent network in {type(model).__name__}; {_is_scripted(path, module)}"
     registered = set(map(id, model.modules()))
     for path, module in modules.items():
@@ -73,7 +74,7 @@ def _is_scripted(path: str, module: torch.jit.ScriptModule) -> str:
 def no_step(path: str, module: nn.Module, adapter: CellAdapter | None) -> str:
     """Say why what a user named cannot be opened."""
     a_kind = kind_of(module)
-    if isinstance(module, torch.jit.ScriptModule):
+    if is_scripted(module):
         return _is_scripted(path, module)
     if adapter is None and has_recurrent_name(module):
         return _without_steps(path, module)

@@ -27,6 +27,7 @@ from unrolled.model_runs.eval_mode import eval_mode
 from unrolled.model_runs.nested_tensors import copy_tensors, tensors_in
 from unrolled.user_models.all_modules import all_modules
 from unrolled.user_models.this_thread import ONE_THREAD
+from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["PythonModel", "python_modules", "without_wrappers"]
 
@@ -162,7 +163,7 @@ def _replacement(name: str, module: nn.Module) -> nn.Module:
     twin: nn.Module | None = recurrent_twin(inner)
     if twin is None:
         twin = linear_twin(inner)
-    if twin is None and isinstance(inner, torch.jit.ScriptModule) and _recurs(inner, name):
+    if twin is None and is_scripted(inner) and _recurs(inner, name):
         raise UnsupportedOperationError(
             f"{name} is a {script_kind(inner)} module, whose operations no rule can meet; {python_form(inner)}"
         )

@@ -21,7 +21,10 @@ def python_form(module: torch.jit.ScriptModule, *, part: bool = False) -> str:
     """
     kind = type(module)
     if not kind.__module__.startswith("torch."):  # its user wrote it in TorchScript: it was made of no other module
-        return f"derive {kind.__name__} from torch.nn.Module, without torch.jit.script_method, with the same weights"
+        return (
+            f"start Python with the environment variable PYTORCH_JIT=0, or derive {kind.__name__} from "
+            "torch.nn.Module, without torch.jit.script_method, with the same weights"
+        )
     put = (
         "put the Python module that it was made of in its place"
         if part

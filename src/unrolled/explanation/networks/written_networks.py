@@ -19,6 +19,7 @@ from unrolled.decomposition.opening.recurrent_twin import networks_with_weights
 from unrolled.model_runs.nested_tensors import Place, copy_tensors, leaves, rebuilt
 from unrolled.user_models.all_modules import all_modules
 from unrolled.user_models.this_thread import in_this_thread
+from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
@@ -57,7 +58,7 @@ def written_networks(model: nn.Module, without_kernel: Collection[str]) -> dict[
     return {
         path: module
         for path, module in all_modules(model).items()
-        if not isinstance(module, torch.jit.ScriptModule)
+        if not is_scripted(module)
         and (path in without_kernel or not isinstance(module, nn.RNNBase))
         and {"weight_ih_l0", "weight_hh_l0"} <= module._parameters.keys()
         and not (module._forward_hooks or module._forward_pre_hooks)
