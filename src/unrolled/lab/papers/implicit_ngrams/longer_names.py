@@ -13,20 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import score_table
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
-    SPLITS,
     Experiment,
     Report,
     Result,
     Scale,
     Trial,
     TrialSetup,
-    average,
-    where,
 )
-from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.implicit_ngrams.names_of_code import EntitiesOfCode
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED_NAMES
 
@@ -64,8 +60,4 @@ class LongerNames(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""
         pairs = dict.fromkeys((each.settings["network"], each.settings["changed"]) for each in self.trials(scale))
-        rows = [
-            (network, change, *cells, average(where(results, network=network), "best_epoch", digits=0))
-            for network, change, *cells in score_rows(results, pairs, "f1", PUBLISHED_NAMES)
-        ]
-        return Report([Table("F1 of entities, %", ("network", "changed", *SPLITS, "best epoch"), rows)])
+        return Report([score_table("F1 of entities, %", results, pairs, "f1", PUBLISHED_NAMES, "best_epoch")])

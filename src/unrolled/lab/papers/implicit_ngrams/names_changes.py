@@ -22,23 +22,19 @@ from itertools import product
 from typing import Any
 
 from unrolled.lab.data.corpus import Tagging
-from unrolled.lab.papers.analyses.published_code.changed_networks import score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import score_table
 from unrolled.lab.papers.analyses.published_code.names_of_code import DroppedVectorNames, WideNames
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
-    SPLITS,
     Experiment,
     Report,
     Result,
     Scale,
     Trial,
     TrialSetup,
-    average,
-    where,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import entities
-from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.names_of_code import STEPS_OF_CODE
@@ -105,11 +101,7 @@ class NamesChanges(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""
         pairs = product(_NETWORKS, _CHANGES)
-        rows = [
-            (network, change, *cells, average(where(results, network=network, changed=change), "epochs", digits=0))
-            for network, change, *cells in score_rows(results, pairs, "f1", PUBLISHED_NAMES)
-        ]
-        return Report([Table("F1 of entities, %", ("network", "changed", *SPLITS, "epochs"), rows)])
+        return Report([score_table("F1 of entities, %", results, pairs, "f1", PUBLISHED_NAMES, "epochs")])
 
 
 def _is_on_names(trial: Trial, network: str) -> bool:

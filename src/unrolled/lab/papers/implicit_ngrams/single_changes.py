@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification, Relations
 from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses, ByPlaces, NarrowVectors
-from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_rows
+from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_table
 from unrolled.lab.papers.analyses.published_code.new_optimisers import ContinuingClassify, WideContinuingClassify
 from unrolled.lab.papers.analyses.published_code.wide_vectors import train_wide
 from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions
@@ -220,13 +220,9 @@ def _errors(results: Sequence[Result]) -> Table:
 
 
 def _sentiment(results: Sequence[Result]) -> Table:
-    rows = score_rows(results, _pairs(*SENTIMENT), "accuracy", ACCURACIES)  # SST-2 stands first
-    return Table("SST-2: accuracy, %", ("network", "changed", *SPLITS), rows)
+    return score_table("SST-2: accuracy, %", results, _pairs(*SENTIMENT), "accuracy", ACCURACIES)
 
 
 def _all_classes(results: Sequence[Result]) -> Table:
-    rows = [
-        (network, change, *cells, average(where(results, network=network, changed=change), "best_epoch", digits=0))
-        for network, change, *cells in score_rows(results, _pairs(*ALL_CLASSES), "all_f1", RELATIONS)
-    ]  # relations stand first
-    return Table("Relations: F1 over all classes, %", ("network", "changed", *SPLITS, "best epoch"), rows)
+    title = "Relations: F1 over all classes, %"
+    return score_table(title, results, _pairs(*ALL_CLASSES), "all_f1", RELATIONS, "best_epoch")

@@ -24,10 +24,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_rows, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_table, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
-    SPLITS,
     Experiment,
     Report,
     Result,
@@ -35,7 +34,6 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
 )
-from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import Approximation
 from unrolled.lab.papers.implicit_ngrams.single_changes import SingleChanges
@@ -130,10 +128,9 @@ class StacksAndBatches(Experiment):
         """Compare errors and accuracies with the published ones."""
         errors = {network: numbers[_DECAY] for network, numbers in ERRORS.items()}
         title = "Mean relative error of the hidden states of SST-2's test sentences, %"
-        rows = score_rows(results, _pairs(_SENTIMENT), "accuracy", ACCURACIES)  # SST-2 stands first
         tables = [
             error_table(title, results, _pairs(_ERRORS), errors),
-            Table("SST-2: accuracy, %", ("network", "changed", *SPLITS), rows),
+            score_table("SST-2: accuracy, %", results, _pairs(_SENTIMENT), "accuracy", ACCURACIES),
         ]
         return Report([table for table in tables if table.rows] or tables[:1])
 

@@ -25,10 +25,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled.errors import UsageError
-from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_rows, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_table, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
-    SPLITS,
     Experiment,
     Report,
     Result,
@@ -37,7 +36,6 @@ from unrolled.lab.papers.framework.experiment import (
     TrialSetup,
     where,
 )
-from unrolled.lab.papers.framework.table import Table
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import Approximation
 from unrolled.lab.papers.implicit_ngrams.names_of_code import EntitiesOfCode
@@ -181,9 +179,11 @@ class WithoutBiases(Experiment):
         title = "Mean relative error of the hidden states of SST-2's test sentences, %"
         tables = [
             error_table(title, *_found(results, "errors", "notebook"), errors),
-            _scores("SST-2: accuracy, %", _found(results, "sentiment", "longer"), "accuracy", ACCURACIES),
-            _scores("Relations: F1 over all classes, %", _found(results, "relations", "optimisers"), "all_f1", SCORES),
-            _scores("Names: F1 of entities, %", _found(results, "names"), "f1", names),
+            score_table("SST-2: accuracy, %", *_found(results, "sentiment", "longer"), "accuracy", ACCURACIES),
+            score_table(
+                "Relations: F1 over all classes, %", *_found(results, "relations", "optimisers"), "all_f1", SCORES
+            ),
+            score_table("Names: F1 of entities, %", *_found(results, "names"), "f1", names),
         ]
         return Report([table for table in tables if table.rows] or tables[:1])
 
@@ -192,7 +192,3 @@ def _found(results: Sequence[Result], *parts: str) -> _Found:
     """Give the results of some parts, and their networks, each with its change."""
     chosen = [result for part in parts for result in where(results, part=part)]
     return chosen, [pair for part in parts for pair in _PARTS[part].networks]
-
-
-def _scores(title: str, found: _Found, metric: str, published: Mapping[str, Sequence[float | None]]) -> Table:
-    return Table(title, ("network", "changed", *SPLITS), score_rows(*found, metric, published))

@@ -9,7 +9,7 @@ from typing import Any
 from unrolled.lab.papers.framework.experiment import SPLITS, Experiment, Result, Scale, average, training_cell, where
 from unrolled.lab.papers.framework.table import Number, Table
 
-__all__ = ["error_table", "score_rows", "settings_of"]
+__all__ = ["error_table", "score_table", "settings_of"]
 
 Pairs = Iterable[tuple[str, str]]
 """Networks, each with the name of its change: settings of the trials."""
@@ -32,19 +32,24 @@ def error_table(title: str, results: Sequence[Result], pairs: Pairs, published: 
     return Table(title, ("network", "changed", "step, zero", "sum, zero", "‖h‖", "dev accuracy"), rows)
 
 
-def score_rows(
-    results: Sequence[Result], pairs: Pairs, metric: str, published: Mapping[str, Sequence[float | None]]
-) -> list[tuple[str, str, *tuple[str | Number, ...]]]:
-    """Give a row for each pair that ran: a metric on dev and test, in percent.
+def score_table(
+    title: str,
+    results: Sequence[Result],
+    pairs: Pairs,
+    metric: str,
+    published: Mapping[str, Sequence[float | None]],
+    *counts: str,
+) -> Table:
+    """Tabulate a metric on dev and test, in percent, and the means of some counts, for each pair that ran.
 
     ``published`` begins with the numbers on dev and test; those of other corpora may follow.
     """
-    rows: list[tuple[str, str, *tuple[str | Number, ...]]] = []
+    rows: list[Sequence[str | Number]] = []
     for network, change in pairs:
         if found := where(results, network=network, changed=change):
             cells = (
                 training_cell(found, f"{split}_{metric}", theirs and theirs / 100, percent=True)
                 for split, theirs in zip(SPLITS, published[network], strict=False)
             )
-            rows.append((network, change, *cells))
-    return rows
+            rows.append((network, change, *cells, *(average(found, name, digits=0) for name in counts)))
+    return Table(title, ("network", "changed", *SPLITS, *(name.replace("_", " ") for name in counts)), rows)
