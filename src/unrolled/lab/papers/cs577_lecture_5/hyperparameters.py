@@ -159,8 +159,7 @@ class Hyperparameters(Experiment):
         corpus = SYNTHETIC[kind.kind](_FEW, 0) if chosen["smoke"] else load_cached(task.data, kind.kind, setup.data)
         encoder = {"encoder": chosen["model"], "pooling": _POOLING[chosen["model"]]}
         model = {**task.model, **encoder, **{name: chosen[name] for name in ("hidden", "embedding")}}
-        learned = ("lr", "batch", "epochs", "patience", "seed")
-        training = pick(chosen, learned)
+        training = pick(chosen, ("lr", "batch", "epochs", "patience", "seed"))
         found = run_metrics(train_model(setup, chosen["task"], corpus, model, training))
         return {name: found[f"{name}_{task.measure}"] for name in SPLITS}
 

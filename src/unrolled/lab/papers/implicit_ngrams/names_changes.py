@@ -21,10 +21,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from unrolled.lab.data.corpus import Tagging
 from unrolled.lab.papers.analyses.published_code.changed_networks import score_table
 from unrolled.lab.papers.analyses.published_code.names_of_code import DroppedVectorNames, WideNames
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -34,7 +32,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import entities
+from unrolled.lab.papers.framework.trial_corpora import read_names
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.names_of_code import STEPS_OF_CODE
@@ -62,7 +60,6 @@ _SMALLER: Mapping[Scale, Mapping[str, Any]] = {
 """What smaller scales have in place of the settings of scale day and of the changes."""
 _OF_MODEL = ("hidden", "embedding", "dropout", "word_dropout", "bidirectional", "crf", "shapes")
 _OF_TRAINING = ("epochs", "patience", "batch", "optimiser", "lr", "momentum", "clip", "seed")
-_SMALL = (32, 16, 16)
 
 
 class NamesChanges(Experiment):
@@ -90,7 +87,7 @@ class NamesChanges(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = entities(_SMALL) if "made_up" in chosen else load_cached("conll2003", Tagging, setup.data)
+        corpus = read_names("made_up" in chosen, setup.data)
         if "examples" in chosen:
             corpus = corpus.sample(chosen["examples"])
         model = {"encoder": encoder_of(chosen["network"]), **{name: chosen[name] for name in _OF_MODEL}}

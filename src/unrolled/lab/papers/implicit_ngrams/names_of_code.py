@@ -21,9 +21,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from unrolled.lab.data.corpus import Tagging
 from unrolled.lab.papers.analyses.published_code.names_of_code import NamesByPlace, NamesOfCode
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -35,8 +33,8 @@ from unrolled.lab.papers.framework.experiment import (
     dev_test_rows,
     pick,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import entities
 from unrolled.lab.papers.framework.table import Table
+from unrolled.lab.papers.framework.trial_corpora import read_names
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED_NAMES
@@ -60,7 +58,6 @@ _BATCH = 32
 STEPS_OF_CODE: Mapping[str, float] = {"lr": 0.01 * _BATCH, "clip": 5.0 / _BATCH, "batch": _BATCH}
 _TRAINING = {"optimiser": "sgd", "momentum": 0.0, **STEPS_OF_CODE, "patience": 50}
 _BLOCK = 20
-_SMALL = (32, 16, 16)
 
 
 class EntitiesOfCode(Experiment):
@@ -86,7 +83,7 @@ class EntitiesOfCode(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = entities(_SMALL) if "made_up" in chosen else load_cached("conll2003", Tagging, setup.data)
+        corpus = read_names("made_up" in chosen, setup.data)
         model = {**encoder_settings(chosen), **{name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}}
         training = pick(chosen, ("epochs", *_TRAINING, "spectral", "seed"))
         kind = NamesByPlace if "window" in chosen else NamesOfCode

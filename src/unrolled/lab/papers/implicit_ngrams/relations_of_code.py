@@ -19,9 +19,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from unrolled.lab.data.corpus import Relations
 from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     SPLITS,
@@ -34,8 +32,8 @@ from unrolled.lab.papers.framework.experiment import (
     dev_test_rows,
     pick,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Table
+from unrolled.lab.papers.framework.trial_corpora import read_relations
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED
@@ -56,7 +54,6 @@ _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
 _MODEL = {"dropout": 0.5, "word_dropout": 0.0, "bidirectional": False, "pooling": "last"}
 _TRAINING = {"optimiser": "adagrad", "lr": 0.01, "weight_decay": 1e-5, "clip": 5.0, "patience": 40}
 _HOURS = {"VA-W": 0.3, "MVMA-L": 0.12, "MVM-L": 0.12}
-_SMALL = (32, 16, 16)
 
 
 class RelationsOfCode(Experiment):
@@ -85,10 +82,9 @@ class RelationsOfCode(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = relations(_SMALL) if "made_up" in chosen else load_cached("semeval2010", Relations, setup.data)
+        corpus = read_relations("made_up" in chosen, setup.data)
         model = {**encoder_settings(chosen), **{name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}}
-        learned = ("epochs", "batch", *_TRAINING, "spectral", "seed")
-        training = pick(chosen, learned)
+        training = pick(chosen, ("epochs", "batch", *_TRAINING, "spectral", "seed"))
         return train_and_measure(setup, AllClasses, corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:

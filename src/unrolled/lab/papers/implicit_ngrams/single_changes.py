@@ -62,8 +62,9 @@ from unrolled.lab.papers.framework.experiment import (
     pick,
     where,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import negation, relations
+from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_relations
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure, train_model
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import mean_errors
@@ -183,7 +184,7 @@ def _own_settings(network: str, scale: Scale) -> dict[str, Any]:
 
 def _corpus(part: str, data: str, directed: bool, folder: Path | None) -> Classification | Relations:
     if part == "relations" or part in ALL_CLASSES:
-        read = relations(_SMALL) if data == "made-up" else load_cached("semeval2010", Relations, folder)
+        read = read_relations(data == "made-up", folder)
         return read if directed or part in ALL_CLASSES else without_directions(read)
     if data == "made-up":
         return negation(_SMALL)

@@ -22,7 +22,6 @@ from typing import Any
 
 from unrolled.lab.data.corpus import Relations, Tagging
 from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     SPLITS,
@@ -37,8 +36,8 @@ from unrolled.lab.papers.framework.experiment import (
     pick,
     where,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import entities, relations
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_names, read_relations
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of, main_models_first
 
@@ -115,7 +114,6 @@ _TRAINING: dict[str, dict[str, Any]] = {
     "names": {"optimiser": "sgd", "lr": 0.1, "momentum": 0.9, "clip": 5.0},
 }
 _TASKS = {"relations": "relate", "names": "tag"}
-_SMALL = (32, 16, 16)
 
 
 class RelationsAndNames(Experiment):
@@ -168,8 +166,7 @@ class RelationsAndNames(Experiment):
             model["hidden"] = model["embedding"] = chosen["side"] ** 2
         model["encoder"] = encoder_of(chosen["model"])
         model["options"] = {"window": chosen["window"]} if "window" in chosen else {}
-        learned = ("epochs", "patience", "batch", *_TRAINING[column], "seed")
-        training = pick(chosen, learned)
+        training = pick(chosen, ("epochs", "patience", "batch", *_TRAINING[column], "seed"))
         return train_and_measure(setup, _TASKS[column], corpus, model, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
@@ -184,8 +181,8 @@ class RelationsAndNames(Experiment):
 
 def _read(column: str, made_up: bool, folder: Path | None) -> Relations | Tagging:
     if column == "names":
-        return entities(_SMALL) if made_up else load_cached("conll2003", Tagging, folder)
-    return without_directions(relations(_SMALL) if made_up else load_cached("semeval2010", Relations, folder))
+        return read_names(made_up, folder)
+    return without_directions(read_relations(made_up, folder))
 
 
 def _by_rate(results: Sequence[Result], model: str, column: str) -> dict[tuple[float, ...], list[Result]]:

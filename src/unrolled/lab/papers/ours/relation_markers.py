@@ -16,9 +16,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from unrolled.lab.data.corpus import Relations
 from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions, without_markers
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     SPLITS,
@@ -32,8 +30,8 @@ from unrolled.lab.papers.framework.experiment import (
     pick,
     where,
 )
-from unrolled.lab.papers.framework.synthetic_corpora import relations
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_relations
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 
 __all__ = ["PUBLISHED", "RelationMarkers"]
@@ -55,7 +53,6 @@ _SIZES: dict[Scale, dict[str, Any]] = {
 }
 _MODEL = {"dropout": 0.5, "word_dropout": 0.1, "bidirectional": False, "pooling": "last"}
 _TRAINING = {"optimiser": "adagrad", "lr": 0.02, "clip": 5.0}
-_SMALL = (32, 16, 16)
 
 
 class RelationMarkers(Experiment):
@@ -79,11 +76,10 @@ class RelationMarkers(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        marked = relations(_SMALL) if "made_up" in chosen else load_cached("semeval2010", Relations, setup.data)
+        marked = read_relations("made_up" in chosen, setup.data)
         corpus = without_directions(marked if chosen["markers"] else without_markers(marked))
         model = {name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}
-        learned = ("epochs", "patience", "batch", *_TRAINING, "seed")
-        training = pick(chosen, learned)
+        training = pick(chosen, ("epochs", "patience", "batch", *_TRAINING, "seed"))
         return train_and_measure(setup, "relate", corpus, {**model, "encoder": _ENCODERS[chosen["model"]]}, training)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
