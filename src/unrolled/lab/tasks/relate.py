@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -16,9 +16,7 @@ from unrolled.lab.training.task import Metric
 from unrolled.lab.training.text_tasks import TextClassification
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from unrolled.lab.data.batches.base import EncodedTexts, TextBatch
+    from unrolled.lab.data.batches.base import EncodedTexts
 
 __all__ = ["Relate", "RelateSettings"]
 
@@ -69,20 +67,5 @@ class Relate(TextClassification[Relations]):
             raise DataError(f"none of {len(examples)} texts has a relation other than {OTHER}; at least one must")
         return encoded
 
-    def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
-        from torch.nn import functional as F
-
-        truths: list[str] = []
-        answers: list[str] = []
-        loss = 0.0
-        for batch in batches:
-            logits = model(batch.tokens, batch.lengths)
-            loss += F.cross_entropy(logits, batch.labels, reduction="sum").item()
-            truths += [self.labels[label] for label in batch.labels.tolist()]
-            answers += [self.labels[label] for label in logits.argmax(dim=-1).tolist()]
-        return {**self.scores(truths, answers), "loss": loss / len(truths)}
-
     def scores(self, truths: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
-        """Score the labels that the model answers."""
-        right = sum(truth == answer for truth, answer in zip(truths, answers, strict=True))
-        return {"f1": relation_f1(truths, answers), "accuracy": right / len(truths)}
+        return {"f1": relation_f1(truths, answers), **super().scores(truths, answers)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from unrolled.errors import DataError, UsageError
@@ -111,3 +111,21 @@ class TextClassification(TextTask[D]):
 
         logits = model(batch.tokens, batch.lengths)
         return Loss(F.cross_entropy(logits, batch.labels, reduction="sum"), len(batch), state)
+
+    def compute_metrics(self, model: nn.Module, batches: Iterable[TextBatch]) -> dict[str, float]:
+        from torch.nn import functional as F
+
+        truths: list[str] = []
+        answers: list[str] = []
+        loss = 0.0
+        for batch in batches:
+            logits = model(batch.tokens, batch.lengths)
+            loss += F.cross_entropy(logits, batch.labels, reduction="sum").item()
+            truths += [self.labels[label] for label in batch.labels.tolist()]
+            answers += [self.labels[label] for label in logits.argmax(dim=-1).tolist()]
+        return {**self.scores(truths, answers), "loss": loss / len(truths)}
+
+    def scores(self, truths: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
+        """Compute the metrics of the labels that the model answers."""
+        right = sum(truth == answer for truth, answer in zip(truths, answers, strict=True))
+        return {"accuracy": right / len(truths)}
