@@ -22,8 +22,6 @@ _NAMES = {"\n": END_OF_LINE, " ": "_"}
 class CharacterModelSettings(LanguageModelSettings):
     """Settings of a language model of characters."""
 
-    encoder: str = "lstm"
-    """Encoder: rnn, gru or lstm of torch.nn, or any cell or n-gram model of the library that reads one way."""
     hidden: int = Field(304, ge=1)
     """Size of the hidden state."""
     embedding: int = Field(64, ge=1)

@@ -20,8 +20,6 @@ __all__ = ["LanguageModelling", "WordModelSettings"]
 class WordModelSettings(LanguageModelSettings):
     """Settings of a language model of words."""
 
-    encoder: str = "lstm"
-    """Encoder: rnn, gru or lstm of torch.nn, or any cell or n-gram model of the library that reads one way."""
     hidden: int = Field(256, ge=1)
     """Size of the hidden state."""
     embedding: int = Field(256, ge=1)

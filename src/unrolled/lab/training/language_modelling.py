@@ -33,6 +33,8 @@ _COLUMN = 4096
 class LanguageModelSettings(EncoderSettings):
     """Settings of a language model."""
 
+    encoder: str = "lstm"
+    """Encoder: rnn, gru or lstm of torch.nn, or any cell or n-gram model of the library that reads one way."""
     bptt: int = Field(35, ge=1)
     """Number of tokens of truncated backpropagation through time; the hidden state is carried on."""
     tied: bool = True
