@@ -9,7 +9,7 @@ from unrolled.lab.data.corpus import Corpus, Relations, Tagging
 from unrolled.lab.papers.framework.corpora import SMALL, Sizes, load_cached
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC, entities, relations
 
-__all__ = ["read_names", "read_or_make_up", "read_relations"]
+__all__ = ["read_entities", "read_or_make_up", "read_relations"]
 
 _MADE_UP = ("made up", "made-up")
 """How the settings of trials name a corpus that is made up, or begin to: a recorded trial keeps its settings."""
@@ -26,7 +26,7 @@ def read_or_make_up(name: str, kind: type[C], folder: Path | None, sizes: Sizes 
     return corpus
 
 
-def read_names(made_up: bool, folder: Path | None) -> Tagging:
+def read_entities(made_up: bool, folder: Path | None) -> Tagging:
     """Read the named entities of CoNLL-2003, or make a few up."""
     return entities(_FEW) if made_up else load_cached("conll2003", Tagging, folder)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import score_table
+from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -60,4 +60,4 @@ class LongerNames(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""
         pairs = dict.fromkeys((each.settings["network"], each.settings["changed"]) for each in self.trials(scale))
-        return Report([score_table("F1 of entities, %", results, pairs, "f1", PUBLISHED_NAMES, "best_epoch")])
+        return Report([dev_test_table("F1 of entities, %", results, pairs, "f1", PUBLISHED_NAMES, "best_epoch")])

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import score_table
+from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table
 from unrolled.lab.papers.analyses.published_code.names_of_code import DroppedVectorNames, WideNames
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
@@ -32,7 +32,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
 )
-from unrolled.lab.papers.framework.trial_corpora import read_names
+from unrolled.lab.papers.framework.trial_corpora import read_entities
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.papers.implicit_ngrams.names_of_code import STEPS_OF_CODE
@@ -87,7 +87,7 @@ class NamesChanges(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = read_names("made_up" in chosen, setup.data)
+        corpus = read_entities("made_up" in chosen, setup.data)
         if "examples" in chosen:
             corpus = corpus.sample(chosen["examples"])
         model = {"encoder": encoder_of(chosen["network"]), **{name: chosen[name] for name in _OF_MODEL}}
@@ -98,7 +98,7 @@ class NamesChanges(Experiment):
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare F1 of entities with the published one."""
         pairs = product(_NETWORKS, _CHANGES)
-        return Report([score_table("F1 of entities, %", results, pairs, "f1", PUBLISHED_NAMES, "epochs")])
+        return Report([dev_test_table("F1 of entities, %", results, pairs, "f1", PUBLISHED_NAMES, "epochs")])
 
 
 def _is_on_names(trial: Trial, network: str) -> bool:

@@ -34,7 +34,7 @@ from unrolled.lab.papers.framework.experiment import (
     pick,
 )
 from unrolled.lab.papers.framework.table import Table
-from unrolled.lab.papers.framework.trial_corpora import read_names
+from unrolled.lab.papers.framework.trial_corpora import read_entities
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED_NAMES
@@ -83,7 +83,7 @@ class EntitiesOfCode(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""
         chosen = trial.settings
-        corpus = read_names("made_up" in chosen, setup.data)
+        corpus = read_entities("made_up" in chosen, setup.data)
         model = {**encoder_settings(chosen), **{name: chosen[name] for name in ("hidden", "embedding", *_MODEL)}}
         training = pick(chosen, ("epochs", *_TRAINING, "spectral", "seed"))
         kind = NamesByPlace if "window" in chosen else NamesOfCode

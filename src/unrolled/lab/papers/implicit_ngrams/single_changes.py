@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.lab.data.corpus import Classification, Relations
 from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses, ByPlaces, NarrowVectors
-from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_table
+from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table
 from unrolled.lab.papers.analyses.published_code.new_optimisers import ContinuingClassify, WideContinuingClassify
 from unrolled.lab.papers.analyses.published_code.wide_vectors import train_wide
 from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions
@@ -221,9 +221,9 @@ def _errors(results: Sequence[Result]) -> Table:
 
 
 def _sentiment(results: Sequence[Result]) -> Table:
-    return score_table("SST-2: accuracy, %", results, _pairs(*SENTIMENT), "accuracy", ACCURACIES)
+    return dev_test_table("SST-2: accuracy, %", results, _pairs(*SENTIMENT), "accuracy", ACCURACIES)
 
 
 def _all_classes(results: Sequence[Result]) -> Table:
     title = "Relations: F1 over all classes, %"
-    return score_table(title, results, _pairs(*ALL_CLASSES), "all_f1", RELATIONS, "best_epoch")
+    return dev_test_table(title, results, _pairs(*ALL_CLASSES), "all_f1", RELATIONS, "best_epoch")

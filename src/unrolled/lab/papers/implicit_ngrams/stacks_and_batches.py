@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_table, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -130,7 +130,7 @@ class StacksAndBatches(Experiment):
         title = "Mean relative error of the hidden states of SST-2's test sentences, %"
         tables = [
             error_table(title, results, _pairs(_ERRORS), errors),
-            score_table("SST-2: accuracy, %", results, _pairs(_SENTIMENT), "accuracy", ACCURACIES),
+            dev_test_table("SST-2: accuracy, %", results, _pairs(_SENTIMENT), "accuracy", ACCURACIES),
         ]
         return Report([table for table in tables if table.rows] or tables[:1])
 

@@ -37,7 +37,7 @@ from unrolled.lab.papers.framework.experiment import (
     where,
 )
 from unrolled.lab.papers.framework.table import Number, Table
-from unrolled.lab.papers.framework.trial_corpora import read_names, read_relations
+from unrolled.lab.papers.framework.trial_corpora import read_entities, read_relations
 from unrolled.lab.papers.framework.trial_training import train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of, main_models_first
 
@@ -181,7 +181,7 @@ class RelationsAndNames(Experiment):
 
 def _read(column: str, made_up: bool, folder: Path | None) -> Relations | Tagging:
     if column == "names":
-        return read_names(made_up, folder)
+        return read_entities(made_up, folder)
     return without_directions(read_relations(made_up, folder))
 
 

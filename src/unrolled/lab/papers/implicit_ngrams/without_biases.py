@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled.errors import UsageError
-from unrolled.lab.papers.analyses.published_code.changed_networks import error_table, score_table, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table, settings_of
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -179,11 +179,11 @@ class WithoutBiases(Experiment):
         title = "Mean relative error of the hidden states of SST-2's test sentences, %"
         tables = [
             error_table(title, *_found(results, "errors", "notebook"), errors),
-            score_table("SST-2: accuracy, %", *_found(results, "sentiment", "longer"), "accuracy", ACCURACIES),
-            score_table(
+            dev_test_table("SST-2: accuracy, %", *_found(results, "sentiment", "longer"), "accuracy", ACCURACIES),
+            dev_test_table(
                 "Relations: F1 over all classes, %", *_found(results, "relations", "optimisers"), "all_f1", SCORES
             ),
-            score_table("Names: F1 of entities, %", *_found(results, "names"), "f1", names),
+            dev_test_table("Names: F1 of entities, %", *_found(results, "names"), "f1", names),
         ]
         return Report([table for table in tables if table.rows] or tables[:1])
 

@@ -55,7 +55,7 @@ from unrolled.lab.papers.analyses.faithfulness.tables import (
     training_table,
 )
 from unrolled.lab.papers.analyses.text_classifiers import KINDS, OVER_TRAINED, SMOKE_NETWORKS, draw_texts, learn, read
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.table import Table
 
 if TYPE_CHECKING:
@@ -258,9 +258,8 @@ def _tables(results: Sequence[Result]) -> Iterator[Table]:
         yield comparison_table(results, "shares", _PEERS)
     if len({result.trial.settings["seed"] for result in results}) > 1:
         yield training_table(results, "secant", ("path", _IG), _NETWORKS[:_COMPARED])
-    first = [result for result in results if result.trial.settings["seed"] == 0]
-    dev = [result for result in first if result.trial.settings["split"] == "dev"]
-    if dev:
+    first = where(results, seed=0)
+    if dev := where(first, split="dev"):
         rivals = [each for each in _CANDIDATES if each != "shares"]
         yield comparison_table(dev, "shares", rivals, " on dev texts of the first training", "dev")
     if methods := measured_methods(first, _METHODS):
@@ -285,11 +284,9 @@ def _choices_tables(results: Sequence[Result]) -> Iterator[Table]:
     if not results:
         return
     for split, methods in (("dev", _EXACT), ("test", _FURTHER["further expansions"])):
-        some = [result for result in results if result.trial.settings["split"] == split]
-        if some:
+        if some := where(results, split=split):
             yield mean_table(some, methods, f"All expansions, {split} texts", split)
-    tested = [result for result in results if result.trial.settings["split"] == "test"]
-    if tested:
+    if tested := where(results, split="test"):
         yield against_table(tested, "shares(1)", [each for each in _EXACT if each != "shares(1)"])
     if choice := choice_table(results, _EXACT, (*_OURS, "shares(1)")):
         yield choice

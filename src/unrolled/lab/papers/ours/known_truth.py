@@ -30,7 +30,7 @@ from unrolled.lab.papers.analyses.known_truth.truth_agreement import (
 )
 from unrolled.lab.papers.analyses.known_truth.truth_tasks import TASKS
 from unrolled.lab.papers.framework.bootstrap import mean_over_groups
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, from_to, grid, legend_below, write_count
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.report.formatting import counted
@@ -240,11 +240,10 @@ def _shares_of_groups(title: str, name: str, groups: Mapping[str, Sequence[Resul
 
 def _accuracies(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
-    for task in dict.fromkeys(result.trial.settings["task"] for result in results if not _is_compiled(result)):
-        mine = [r for r in results if r.trial.settings["task"] == task and not _is_compiled(r)]
+    trained = [result for result in results if not _is_compiled(result)]
+    for task in dict.fromkeys(result.trial.settings["task"] for result in trained):
         for cell, name in _CELLS.items():
-            some = [result for result in mine if result.trial.settings["network"] == cell]
-            if some:
+            if some := where(trained, task=task, network=cell):
                 lowest = 100 * min(result["accuracy"] for result in some)
                 rows.append((f"{task}, {name}", f"{sum(r['learned'] for r in some)} of {len(some)}", f"{lowest:.1f}"))
     for result in filter(_is_compiled, results):

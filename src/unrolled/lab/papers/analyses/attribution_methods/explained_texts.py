@@ -6,7 +6,7 @@ The target is the margin of a class: its logit less the mean of the other logits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -71,11 +71,11 @@ class Explained:
         """Return the texts from ``start`` up to, not including, ``stop``, without padding that none of them needs."""
         lengths = self.lengths[start:stop]
         tokens = self.tokens[start:stop, : int(lengths.max())]
-        return Explained(self.model, tokens, lengths, self.classes[start:stop], self.blank)
+        return replace(self, tokens=tokens, lengths=lengths, classes=self.classes[start:stop])
 
     def copies(self, tokens: Tensor, lengths: Tensor, of: Tensor) -> Explained:
         """Return changed copies of the texts numbered ``of``; their classes stay."""
-        return Explained(self.model, tokens, lengths, self.classes[of], self.blank)
+        return replace(self, tokens=tokens, lengths=lengths, classes=self.classes[of])
 
     def without(self, removed: Tensor) -> Explained:
         """Return the texts without the words where ``removed``, shape (batch, time), is set; the rest moves up."""
@@ -84,12 +84,11 @@ class Explained:
         order = (~kept).to(torch.int8).argsort(dim=1, stable=True)[:, : int(lengths.max())]
         tokens = self.tokens.gather(1, order)
         tokens = tokens.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], PADDING)
-        return Explained(self.model, tokens, lengths, self.classes, self.blank)
+        return replace(self, tokens=tokens, lengths=lengths)
 
     def blanked(self, removed: Tensor) -> Explained:
         """Return the texts with the blank token where ``removed``, shape (batch, time), is set."""
-        tokens = self.tokens.masked_fill(removed & self.inside, self.blank)
-        return Explained(self.model, tokens, self.lengths, self.classes, self.blank)
+        return replace(self, tokens=self.tokens.masked_fill(removed & self.inside, self.blank))
 
 
 @torch.no_grad()

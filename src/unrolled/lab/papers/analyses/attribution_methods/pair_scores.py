@@ -52,8 +52,10 @@ def expansion_pairs(explained: Explained, expansion: str) -> dict[str, Tensor]:
     return dict(zip(READINGS, (terms, terms - shorter, around), strict=True))
 
 
-def _beyond_parts(phrases: Tensor) -> Tensor:
-    """Take from each phrase, shape (batch, first, last), what its two parts have, less what both of these have."""
+def _beyond_parts(explained: Explained, scores: Tensor) -> Tensor:
+    """Take from the score of each phrase of :func:`_spans` what its two parts have, less what both of these have."""
+    phrases = torch.zeros(*explained.tokens.shape, explained.tokens.shape[1], dtype=torch.float64)
+    phrases[_spans(explained)] = scores
     first = torch.cat((phrases[:, 1:], torch.zeros_like(phrases[:, :1])), dim=1)
     inner = torch.cat((torch.zeros_like(first[:, :, :1]), first[:, :, :-1]), dim=2)
     shorter = torch.cat((torch.zeros_like(phrases[:, :, :1]), phrases[:, :, :-1]), dim=2)
@@ -74,9 +76,7 @@ def _alone(explained: Explained) -> Tensor:
     place = torch.arange(explained.tokens.shape[1])
     copies = explained.copies(explained.tokens[text], explained.lengths[text], text)
     runs = copies.without((place < first[:, None]) | (place > last[:, None])).margins().double()
-    phrases = torch.zeros(*explained.tokens.shape, explained.tokens.shape[1], dtype=torch.float64)
-    phrases[text, first, last] = runs - without_words(copies)
-    return _beyond_parts(phrases)
+    return _beyond_parts(explained, runs - without_words(copies))
 
 
 @torch.no_grad()
@@ -88,9 +88,7 @@ def _decomposition(explained: Explained) -> Tensor:
     ours, _ = contextual_decomposition(lstm, explained.vectors[text].transpose(0, 1), first, last + 1)
     copies = explained.copies(explained.tokens[text], explained.lengths[text], text)
     read = copies.target(model.head(model.pooling(ours.transpose(0, 1), copies.lengths))).double()
-    phrases = torch.zeros(*explained.tokens.shape, explained.tokens.shape[1], dtype=torch.float64)
-    phrases[text, first, last] = read - without_words(copies)
-    return _beyond_parts(phrases)
+    return _beyond_parts(explained, read - without_words(copies))
 
 
 def _hessian(explained: Explained) -> Tensor:

@@ -16,19 +16,19 @@ from unrolled.lab.papers.analyses.faithfulness.scores import (
     networks_of,
     show_difference,
 )
-from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.framework.experiment import Result, where
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 
 __all__ = ["against_table", "compared_table", "mean_table", "missing_table"]
 
+_DEFAULT = "secant"
 _TIME = "processor time, in that of one forward and one backward pass over the same texts"
 
 
 def _mean(results: Sequence[Result], method: str, measure: str, split: str = "test") -> str:
     """Average the time or the cancellation of a method over the networks that have it."""
-    some = [result for result in results if result.trial.settings["split"] == split]
-    found = [each[measure] for result in some if (each := result["methods"].get(method))]
-    known = [value for value in found if value is not None]
+    methods = (result["methods"].get(method) for result in where(results, split=split))
+    known = [each[measure] for each in methods if each and each[measure] is not None]
     if not known:
         return MISSING
     mean = fmean(known)
@@ -77,7 +77,7 @@ def missing_table(results: Sequence[Result]) -> Table | None:
     return Table("Why a dash stands for a method", ("method", "reason", "networks"), rows) if rows else None
 
 
-def compared_table(results: Sequence[Result], methods: Sequence[str], default: str = "secant") -> Table:
+def compared_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
     """Tabulate methods by what they score more than the default, and where each is furthest behind.
 
     The best is the first; a method that some networks lack stands last, since its mean is of easier or harder texts.
@@ -88,11 +88,11 @@ def compared_table(results: Sequence[Result], methods: Sequence[str], default: s
     }
     ranked = []
     for method in methods:
-        if found := mean_difference(results, method, default):
+        if found := mean_difference(results, method, _DEFAULT):
             mean = f"{fmean(scores[method].values()):.3f}"
             if len(scores[method]) < len(networks):
                 mean += f", on {len(scores[method])} of {len(networks)} networks"
-            more = MISSING if method == default else show_difference(found)
+            more = MISSING if method == _DEFAULT else show_difference(found)
             row = (method, mean, more, _mean(results, method, "cost"), _furthest_behind(scores, method))
             ranked.append((len(scores[method]) < len(networks), -found[0], row))
     rows = [row for *_, row in sorted(ranked, key=lambda each: each[:2])]
@@ -100,7 +100,7 @@ def compared_table(results: Sequence[Result], methods: Sequence[str], default: s
         f"Methods on the same texts of {len(networks)} networks, those that rank words best first, and last what some "
         f"networks lack; time: {_TIME}"
     )
-    return Table(title, ("method", "mean score", f"less {default}", "time", "furthest below the best"), rows)
+    return Table(title, ("method", "mean score", f"less {_DEFAULT}", "time", "furthest below the best"), rows)
 
 
 def _furthest_behind(scores: dict[str, dict[str, float]], method: str) -> str:

@@ -15,7 +15,7 @@ from unrolled.lab.papers.analyses.faithfulness.scores import (
     networks_of,
     show_difference,
 )
-from unrolled.lab.papers.framework.experiment import Result
+from unrolled.lab.papers.framework.experiment import Result, where
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, from_to, grid, legend_below, write_count
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 
@@ -130,11 +130,10 @@ def networks_table(results: Sequence[Result]) -> Table:
     """Tabulate accuracy, length and number of the texts of each network."""
     rows: list[Sequence[str | Number]] = []
     for network in networks_of(results):
-        mine = [result for result in results if result.trial.settings["network"] == network]
+        mine = where(results, network=network)
         trained = {result.trial.settings["seed"]: result["accuracy"] for result in mine}
         accuracy = Number(list(trained.values()), digits=1, percent=True)
-        tested = [result for result in mine if result.trial.settings["split"] == "test"] or mine
-        longest = max(tested, key=lambda result: result["texts"])
+        longest = max(where(mine, split="test") or mine, key=lambda result: result["texts"])
         rows.append((network, accuracy, f"{longest['words']:.0f}", str(longest["texts"])))
     return Table("The networks", ("network", "test accuracy, %", "words in a text, mean", "texts"), rows)
 

@@ -9,7 +9,7 @@ from typing import Any
 from unrolled.lab.papers.framework.experiment import SPLITS, Experiment, Result, Scale, average, training_cell, where
 from unrolled.lab.papers.framework.table import Number, Table
 
-__all__ = ["error_table", "score_table", "settings_of"]
+__all__ = ["dev_test_table", "error_table", "settings_of"]
 
 Pairs = Iterable[tuple[str, str]]
 """Networks, each with the name of its change: settings of the trials."""
@@ -32,7 +32,7 @@ def error_table(title: str, results: Sequence[Result], pairs: Pairs, published: 
     return Table(title, ("network", "changed", "step, zero", "sum, zero", "‖h‖", "dev accuracy"), rows)
 
 
-def score_table(
+def dev_test_table(
     title: str,
     results: Sequence[Result],
     pairs: Pairs,
