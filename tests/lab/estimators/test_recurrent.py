@@ -29,6 +29,14 @@ def series(count=60, time=7, features=3):
     return values, values[:, :, 0].sum(axis=1)
 
 
+def test_an_estimator_by_matrix_products_starts_its_words_at_the_identity():
+    sizes = {"hidden": 16, "embedding": 16, "epochs": 1, "lr": 1e-6, "random_state": 0}
+    products, others = (RecurrentClassifier(name, **sizes).fit(TEXTS, MOODS).model_.reader for name in ("mm", "gru"))
+    identity = torch.eye(4).flatten()
+    assert (products.weight - identity).abs().max() < 0.2
+    assert (others.weight - identity).abs().max() > 0.8  # control
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", [RecurrentClassifier, RecurrentRegressor])
 @pytest.mark.filterwarnings("ignore")

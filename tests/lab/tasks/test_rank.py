@@ -66,6 +66,14 @@ def built(task: Rank):
     return task.build()
 
 
+def test_words_of_a_ranker_by_matrix_products_start_at_the_identity(corpus):
+    sizes = {"hidden": 16, "embedding": 16}
+    products, others = (built(task_of(corpus, encoder=name, **sizes)).embedding.weight for name in ("mm", "gru"))
+    identity = torch.eye(4).flatten()
+    assert (products - identity).abs().max() < 0.2
+    assert (others - identity).abs().max() > 0.8  # control
+
+
 def learned(task: Rank, corpus: Selection, epochs: int = 6):
     model, split = built(task), task.encode(corpus.train)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)

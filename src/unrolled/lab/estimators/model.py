@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from unrolled.lab.models.factory import make_embedding, make_encoder, make_pooling, pooled_feature_count
+from unrolled.lab.models.factory import make_embedding_and_encoder, make_encoder, make_pooling, pooled_feature_count
 from unrolled.lab.models.run_encoder import checked_lengths, run_encoder
 from unrolled.lab.models.settings import PooledSettings
 
@@ -58,10 +58,15 @@ class SequenceModel(nn.Module):
         outputs: Number of outputs.
     """
 
+    reader: nn.Module
+
     def __init__(self, settings: PooledSettings, words: int, features: int, outputs: int) -> None:
         super().__init__()
-        self.reader = make_embedding(words, settings.embedding) if words else Scale(features)
-        self.encoder = make_encoder(settings, settings.embedding if words else features)
+        self.reader, self.encoder = (
+            make_embedding_and_encoder(settings, words)
+            if words
+            else (Scale(features), make_encoder(settings, features))
+        )
         self.pooling = make_pooling(settings)
         self.dropout = nn.Dropout(settings.dropout)
         self.head = nn.Linear(pooled_feature_count(settings), outputs)

@@ -194,10 +194,8 @@ def make_classifier(
     Returns:
         The model, in training mode.
     """
-    embedding, encoder = make_embedding_and_encoder(settings, words)
     return Classifier(
-        embedding=embedding,
-        encoder=encoder,
+        *make_embedding_and_encoder(settings, words),
         pooling=make_pooling(settings),
         head=head(pooled_feature_count(settings), outputs),
         dropout=settings.dropout,

@@ -91,13 +91,12 @@ class Rank(VocabularyTask[Selection, "QuestionBatch"]):
         return cls(architecture, words, WordOverlap.from_record(record.get("overlap")))
 
     def build(self) -> Ranker:
-        from unrolled.lab.models.factory import make_embedding, make_encoder, make_pooling, pooled_feature_count
+        from unrolled.lab.models.factory import make_embedding_and_encoder, make_pooling, pooled_feature_count
         from unrolled.lab.models.ranker import Ranker, make_comparison
 
         chosen = self.architecture
         return Ranker(
-            embedding=make_embedding(len(self.vocabulary), chosen.embedding),
-            encoder=make_encoder(chosen, chosen.embedding),
+            *make_embedding_and_encoder(chosen, len(self.vocabulary)),
             pooling=make_pooling(chosen),
             match=make_comparison(pooled_feature_count(chosen), chosen.dropout),
             counts=WordOverlap.feature_count if chosen.overlap else 0,
