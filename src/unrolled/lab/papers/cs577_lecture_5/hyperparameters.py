@@ -23,7 +23,7 @@ from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from unrolled.lab.papers.framework.corpora import Sizes, load_cached
+from unrolled.lab.papers.framework.corpora import Sizes
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     SPLITS,
@@ -38,8 +38,8 @@ from unrolled.lab.papers.framework.experiment import (
     where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below, write_seeds
-from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.tasks import TASKS
 
@@ -156,7 +156,7 @@ class Hyperparameters(Experiment):
         """Train, and measure on dev and test."""
         chosen = trial.settings
         task, kind = _TASKS[chosen["task"]], TASKS.get(chosen["task"])
-        corpus = SYNTHETIC[kind.kind](_FEW, 0) if chosen["smoke"] else load_cached(task.data, kind.kind, setup.data)
+        corpus = read_or_make_up("made up" if chosen["smoke"] else task.data, kind.kind, setup.data, _FEW)
         encoder = {"encoder": chosen["model"], "pooling": _POOLING[chosen["model"]]}
         model = {**task.model, **encoder, **{name: chosen[name] for name in ("hidden", "embedding")}}
         training = pick(chosen, ("lr", "batch", "epochs", "patience", "seed"))

@@ -35,6 +35,7 @@ __all__ = [
     "average",
     "dev_test_rows",
     "pick",
+    "settings_of",
     "training_cell",
     "where",
 ]
@@ -219,6 +220,12 @@ class Experiment(ABC):
     def paper(self) -> str:
         """The first half of the name."""
         return self.name.partition("/")[0]
+
+
+def settings_of(item: type[Experiment], scale: Scale, **wanted: Any) -> list[Mapping[str, Any]]:
+    """List the settings of the trials of an item that have these among theirs; none at a scale that it has not."""
+    listed = (trial.settings for trial in item().at(scale))
+    return [settings for settings in listed if wanted.items() <= dict(settings).items()]
 
 
 def average(

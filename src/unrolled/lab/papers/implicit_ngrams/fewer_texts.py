@@ -33,6 +33,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
+    settings_of,
     where,
 )
 from unrolled.lab.papers.framework.table import Number, Table
@@ -61,9 +62,8 @@ class FewerTexts(Experiment):
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the trials of the other item, seed by seed, each with every part of its texts."""
         listed = []
-        for trial in SentimentAndTopics().trials(scale):
-            chosen = trial.settings
-            if chosen["column"] != "AG News" or chosen["model"] not in _NETWORKS[scale]:
+        for chosen in settings_of(SentimentAndTopics, scale, column="AG News"):
+            if chosen["model"] not in _NETWORKS[scale]:
                 continue
             whole = chosen["corpus"]
             for corpus, parts in {whole: _PARTS[whole], **_RANDOM.get(whole, {})}.items():

@@ -22,6 +22,7 @@ from unrolled.lab.papers.framework.experiment import (
     Scale,
     Trial,
     TrialSetup,
+    settings_of,
 )
 from unrolled.lab.papers.implicit_ngrams.names_of_code import EntitiesOfCode
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED_NAMES
@@ -45,12 +46,10 @@ class LongerNames(Experiment):
         """List the trials of the other item, network by network, each with twice the epochs."""
         listed = []
         for network in _NETWORKS[scale]:
-            for trial in EntitiesOfCode().trials(scale):
-                chosen = trial.settings
-                if chosen["model"] == network:
-                    epochs = 2 * chosen["epochs"]
-                    changed = {"epochs": epochs, "network": network, "changed": f"{epochs} epochs"}
-                    listed.append(Trial(f"{trial.label}, {epochs} epochs", {**chosen, **changed}))
+            for chosen in settings_of(EntitiesOfCode, scale, model=network):
+                epochs = 2 * chosen["epochs"]
+                changed = {"epochs": epochs, "network": network, "changed": f"{epochs} epochs"}
+                listed.append(Trial(f"{network}, seed {chosen['seed']}, {epochs} epochs", {**chosen, **changed}))
         return listed
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:

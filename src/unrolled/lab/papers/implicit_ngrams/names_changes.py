@@ -31,6 +31,7 @@ from unrolled.lab.papers.framework.experiment import (
     Scale,
     Trial,
     TrialSetup,
+    settings_of,
 )
 from unrolled.lab.papers.framework.trial_corpora import read_entities
 from unrolled.lab.papers.framework.trial_training import train_and_measure
@@ -75,8 +76,8 @@ class NamesChanges(Experiment):
         listed = []
         networks = _NETWORKS[:1] if scale == "smoke" else _NETWORKS
         for network, (title, change) in product(networks, _CHANGES.items()):
-            base = next(each for each in RelationsAndNames().trials("day") if _is_on_names(each, network))
-            chosen = {**base.settings, **change, **_SMALLER.get(scale, {}), "network": network, "changed": title}
+            base = settings_of(RelationsAndNames, "day", model=network, column="names")[0]
+            chosen = {**base, **change, **_SMALLER.get(scale, {}), "network": network, "changed": title}
             listed.append(Trial(f"{network}, {title}", chosen))
         return listed
 
@@ -99,7 +100,3 @@ class NamesChanges(Experiment):
         """Compare F1 of entities with the published one."""
         pairs = product(_NETWORKS, _CHANGES)
         return Report([dev_test_table("F1 of entities, %", results, pairs, "f1", PUBLISHED_NAMES, "epochs")])
-
-
-def _is_on_names(trial: Trial, network: str) -> bool:
-    return trial.settings["model"] == network and trial.settings["column"] == "names"

@@ -60,6 +60,7 @@ from unrolled.lab.papers.framework.experiment import (
     TrialSetup,
     average,
     pick,
+    settings_of,
     where,
 )
 from unrolled.lab.papers.framework.synthetic_corpora import negation
@@ -107,8 +108,8 @@ class SingleChanges(Experiment):
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the first change of every part before the second of any, and last the part of forty runs a trial."""
-        rated = next(each for each in Intensification().trials(scale) if each.settings["name"] == _RATED)
-        trained = {name: value for name, value in rated.settings.items() if name != "fixed"}
+        rated = settings_of(Intensification, scale, name=_RATED)[0]
+        trained = {name: value for name, value in rated.items() if name != "fixed"}
         listed = [((False, 0), Trial(f"ratings: {_RATED}, trained vectors", {"part": "ratings", **trained}))]
         for name, part in PARTS.items():
             changes = product(part.seeds, part.networks, part.changes.items())

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -33,6 +33,7 @@ from unrolled.lab.papers.framework.experiment import (
     Scale,
     Trial,
     TrialSetup,
+    settings_of,
 )
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS
 from unrolled.lab.papers.implicit_ngrams.approximation import Approximation

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unrolled.errors import UsageError
-from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table, settings_of
+from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     Experiment,
@@ -34,6 +34,7 @@ from unrolled.lab.papers.framework.experiment import (
     Scale,
     Trial,
     TrialSetup,
+    settings_of,
     where,
 )
 from unrolled.lab.papers.implicit_ngrams.approximation import PUBLISHED as ERRORS

@@ -1,24 +1,17 @@
-"""Trials of another item with a setting changed, and their tables beside the published numbers."""
+"""Tables of networks that are changed in one setting, beside the published numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from unrolled.lab.papers.framework.experiment import SPLITS, Experiment, Result, Scale, average, training_cell, where
+from unrolled.lab.papers.framework.experiment import SPLITS, Result, average, training_cell, where
 from unrolled.lab.papers.framework.table import Number, Table
 
-__all__ = ["dev_test_table", "error_table", "settings_of"]
+__all__ = ["dev_test_table", "error_table"]
 
 Pairs = Iterable[tuple[str, str]]
 """Networks, each with the name of its change: settings of the trials."""
-
-
-def settings_of(item: type[Experiment], scale: Scale, **wanted: Any) -> list[Mapping[str, Any]]:
-    """List the settings of the trials of an item that have these among theirs; none at a scale that it has not."""
-    listed = (trial.settings for trial in item().at(scale))
-    return [settings for settings in listed if wanted.items() <= dict(settings).items()]
 
 
 def error_table(title: str, results: Sequence[Result], pairs: Pairs, published: Mapping[str, float]) -> Table:
