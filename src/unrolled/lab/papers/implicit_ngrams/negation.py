@@ -37,6 +37,7 @@ from unrolled.lab.papers.framework.experiment import (
     Trial,
     TrialSetup,
     average,
+    where,
 )
 from unrolled.lab.papers.framework.figure_style import COLOURS, draw_boxes, grid, seed_captions
 from unrolled.lab.papers.framework.learned import learned
@@ -152,7 +153,7 @@ class Negation(Experiment):
         figures = {
             f"implicit-ngrams-negation-{name}": partial(_draw, results, models)
             for name, models in {**_FIGURES, "elman": ("Elman",)}.items()
-            if _of(results, *models)
+            if any(where(results, name=model) for model in models)
         }
         captions = seed_captions(figures, "boxes", results)
         return Report([_adjectives(results), _table(results)], figures, captions)
@@ -161,7 +162,7 @@ class Negation(Experiment):
         """The paper: "not" reverses adjectives in the models that learn it, and not the negative ones in the others."""
         claims: dict[str, bool | None] = {}
         for model, learns in LEARNS.items():
-            if learns is not None and (trained := _of(results, model)):
+            if learns is not None and (trained := where(results, name=model)):
                 chosen = learned(trained, classes=2)
                 if learns:
                     below = _median(chosen, "not positive") < 0 if chosen else None
@@ -169,7 +170,7 @@ class Negation(Experiment):
                 verb = "are" if learns else "are not"
                 claim = f'{model}: most negative adjectives {verb} positive after "not"'
                 claims[claim] = (_median(chosen, "not negative") > 0) == learns if chosen else None
-        both = [_of(results, model) for model in ("MVMA-ME", "MVMA-E")]
+        both = [where(results, name=model) for model in ("MVMA-ME", "MVMA-E")]
         if all(both):
             better, worse = (
                 [flipped(each["scores"]["negative"], each["scores"]["not negative"]) for each in learned(mine, 2)]
@@ -191,10 +192,6 @@ def _printed(adjectives: PolarAdjectives) -> list[int]:
         len(set(adjectives.positive) & set(PAPER_ADJECTIVES.positive)),
         len(set(adjectives.negative) & set(PAPER_ADJECTIVES.negative)),
     ]
-
-
-def _of(results: Sequence[Result], *models: str) -> list[Result]:
-    return [result for result in results if result.trial.settings["name"] in models]
 
 
 def flipped(alone: Sequence[float], negated: Sequence[float]) -> float:
@@ -219,7 +216,7 @@ def _adjectives(results: Sequence[Result]) -> Table:
 def _table(results: Sequence[Result]) -> Table:
     rows: list[Sequence[str | Number]] = []
     for model in _MODELS:
-        if mine := _of(results, model):
+        if mine := where(results, name=model):
             scores = [result["scores"] for result in mine]
             shares = [
                 [_share(each["positive"], 1) for each in scores],
@@ -242,12 +239,12 @@ def _table(results: Sequence[Result]) -> Table:
 
 
 def _draw(results: Sequence[Result], models: Sequence[str]) -> Figure:
-    shown = [model for model in models if _of(results, model)]
+    shown = [model for model in models if where(results, name=model)]
     columns = min(4, len(shown))
     figure, panels = grid(-(-len(shown) // columns), columns, width=2.4, height=2.5)
     for panel, model in zip(panels, shown, strict=False):
         groups = ((group.replace(" ", "\n"), group) for group in _GROUPS)
-        scores = {label: _of(results, model)[0]["scores"][group] for label, group in groups}
+        scores = {label: where(results, name=model)[0]["scores"][group] for label, group in groups}
         draw_boxes(panel, scores, [(COLOURS[number // 2], 0.3 if number % 2 else 0.75) for number in range(4)])
         panel.tick_params(axis="x", labelsize=7)
         panel.set_title(f"{model}, context" if model in _BY_CONTEXT else model)

@@ -17,7 +17,7 @@ from unrolled.lab.papers.analyses.sentiment_networks import GLOVE
 from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale, Trial, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.trial_training import full_settings, run_metrics, train_model
 from unrolled.lab.tasks import TASKS
 
@@ -151,7 +151,7 @@ class TaskFigures(Experiment):
                     measure,
                     Number([minutes], goal.minutes, digits=1),
                     Number([result["parameters"]], digits=0),
-                    "–" if remainder is None else f"{remainder:.1e}",
+                    MISSING if remainder is None else f"{remainder:.1e}",
                 ]
             )
         columns = (

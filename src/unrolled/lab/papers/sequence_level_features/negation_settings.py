@@ -34,7 +34,7 @@ from unrolled.lab.papers.framework.experiment import (
     average,
     where,
 )
-from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.papers.sequence_level_features.negation import ADJECTIVES, BEFORE, PUBLISHED
 
@@ -107,7 +107,7 @@ def _table(cell: str, results: Sequence[Result]) -> Table:
             means = (Number([fmean(each["scores"][group]) for each in chosen]) for group in groups)
             rows.append((title, *means, average(chosen, "test_accuracy", digits=1, percent=True)))
     theirs = (f"{mean:.2f}" for polarity in ADJECTIVES for mean, _ in PUBLISHED[cell][polarity])
-    rows.append(("published", *theirs, "–"))
+    rows.append(("published", *theirs, MISSING))
     columns = ("changed", *groups, "test accuracy, %")
     title = (
         f"{cell.upper()}: mean polarity scores of adjectives by the approximation, mean ± standard deviation of seeds"
