@@ -56,6 +56,7 @@ class CloseBrackets(Task[Brackets, "BracketBatch"]):
     description = "closing brackets of nested strings: the bounded Dyck language"
     kind = Brackets
     Architecture = BracketSettings
+    architecture: BracketSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.1, "warmup": 1000, "epochs": 30}
     metrics = (
         Metric("loss", "mean cross-entropy of a prediction", higher_is_better=False, unit="nats"),
@@ -66,7 +67,6 @@ class CloseBrackets(Task[Brackets, "BracketBatch"]):
 
     def __init__(self, architecture: BracketSettings, kinds: int, depth: int) -> None:
         super().__init__(architecture)
-        self.architecture: BracketSettings = architecture
         self.kinds = kinds
         self.depth = depth
 

@@ -60,6 +60,7 @@ class Rank(VocabularyTask[Selection, "QuestionBatch"]):
     description = "answer selection: which sentence answers a question"
     kind = Selection
     Architecture = RankSettings
+    architecture: RankSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {"batch": 16, "epochs": 10}
     evaluation_batch = 32
     metrics = (
@@ -72,7 +73,6 @@ class Rank(VocabularyTask[Selection, "QuestionBatch"]):
 
     def __init__(self, architecture: RankSettings, vocabulary: Vocabulary, overlap: WordOverlap) -> None:
         super().__init__(architecture, vocabulary)
-        self.architecture: RankSettings = architecture
         self.overlap = overlap
 
     @classmethod

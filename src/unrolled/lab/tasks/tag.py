@@ -65,12 +65,12 @@ class Tag(VocabularyTask[Tagging, "TaggedBatch"]):
     description = "a tag for each token: named entities, parts of speech"
     kind = Tagging
     Architecture = TagSettings
+    architecture: TagSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 0.002, "batch": 32, "clip": 5.0, "epochs": 15}
     metrics: tuple[Metric, ...] = (*_ENTITIES, *_TOKENS)
 
     def __init__(self, architecture: TagSettings, vocabulary: Vocabulary, tags: Sequence[str], spans: bool) -> None:
         super().__init__(architecture, vocabulary)
-        self.architecture: TagSettings = architecture
         self.tags = tuple(tags)
         self.spans = spans
         self.grammar = TagGrammar.iobes(self.tags) if spans else TagGrammar.free(len(self.tags))

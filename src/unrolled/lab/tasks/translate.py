@@ -88,6 +88,7 @@ class Translate(Task[Translation, "TranslationBatch"]):
     description = "translations of sentences"
     kind = Translation
     Architecture = TranslateSettings
+    architecture: TranslateSettings
     training_defaults: ClassVar[Mapping[str, Any]] = {"batch": 64, "lr": 0.001, "epochs": 12}
     metrics = (
         Metric(
@@ -102,7 +103,6 @@ class Translate(Task[Translation, "TranslationBatch"]):
 
     def __init__(self, architecture: TranslateSettings, source: Vocabulary, target: Vocabulary) -> None:
         super().__init__(architecture)
-        self.architecture: TranslateSettings = architecture
         self.source = source
         self.target = target
         if len(target) <= END or target.words[END] != _END:

@@ -85,10 +85,7 @@ class LanguageTask(VocabularyTask[Language, "WindowBatch"]):
     never_generated: ClassVar[tuple[int, ...]] = (PADDING,)
     """Tokens that a generated text never contains."""
     evaluation_batch = 16
-
-    def __init__(self, architecture: LanguageModelSettings, vocabulary: Vocabulary) -> None:
-        super().__init__(architecture, vocabulary)
-        self.architecture: LanguageModelSettings = architecture
+    architecture: LanguageModelSettings
 
     def evaluation_rows(self, split: Split[WindowBatch]) -> int:
         """Return the number of columns, 1 for a short text: a column begins without the context before it."""

@@ -31,10 +31,7 @@ class TextTask(VocabularyTask[C, "TextBatch"]):
     """A task whose model encodes a text as one vector."""
 
     Architecture = PooledSettings
-
-    def __init__(self, architecture: PooledSettings, vocabulary: Vocabulary) -> None:
-        super().__init__(architecture, vocabulary)
-        self.architecture: PooledSettings = architecture
+    architecture: PooledSettings
 
     @property
     @abstractmethod
