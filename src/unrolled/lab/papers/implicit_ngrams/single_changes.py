@@ -35,7 +35,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -45,8 +45,12 @@ from typing import TYPE_CHECKING, Any, cast
 from unrolled.lab.data.corpus import Classification, Relations
 from unrolled.lab.papers.analyses.published_code.all_classes import AllClasses, ByPlaces, NarrowVectors
 from unrolled.lab.papers.analyses.published_code.changed_networks import dev_test_table, error_table
-from unrolled.lab.papers.analyses.published_code.new_optimisers import ContinuingClassify, WideContinuingClassify
-from unrolled.lab.papers.analyses.published_code.wide_vectors import train_wide
+from unrolled.lab.papers.analyses.published_code.new_optimisers import (
+    Continuing,
+    ContinuingClassify,
+    WideContinuingClassify,
+)
+from unrolled.lab.papers.analyses.published_code.wide_vectors import WideRelate
 from unrolled.lab.papers.analyses.sentences.relation_corpora import without_directions
 from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import (
@@ -74,6 +78,7 @@ from unrolled.lab.papers.implicit_ngrams.intensification import Intensification
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings
 from unrolled.lab.papers.implicit_ngrams.table3 import PUBLISHED as ACCURACIES
 from unrolled.lab.papers.implicit_ngrams.table4 import PUBLISHED as RELATIONS
+from unrolled.lab.tasks.relate import Relate
 from unrolled.lab.training.run_folder import Run
 
 if TYPE_CHECKING:
@@ -149,16 +154,16 @@ class SingleChanges(Experiment):
         window = {"window": chosen["block"]} if "block" in chosen else {}
         model |= encoder_settings({**chosen, "model": chosen["network"], **window})
         training = pick(chosen, _LEARNED)
-        task: str | type[AllClasses] = "relate" if part == "relations" else "classify"
         corpus = _corpus(part, chosen["data"], "directed" in chosen, setup.data)
-        train: Callable[..., Run] = train_wide if "vectors" in chosen else train_model
+        measure = partial(_step_errors, corpus) if part == "errors" else run_metrics
+        if part == "relations":
+            task = WideRelate if "vectors" in chosen else Relate
+            return train_and_measure(setup, task, corpus, model, training, measure)
+        kind: type[Continuing] = WideContinuingClassify if "vectors" in chosen else ContinuingClassify
         if part in ALL_CLASSES:
             kind = ByPlaces if "block" in chosen else NarrowVectors if "vectors" in chosen else AllClasses
-            task, train = kind, kind.train_by_epochs if "optimisers" in chosen else train_model
-        elif "optimisers" in chosen:
-            train = (WideContinuingClassify if "vectors" in chosen else ContinuingClassify).train_by_epochs
-        measure = partial(_step_errors, corpus) if part == "errors" else run_metrics
-        return train_and_measure(setup, task, corpus, model, training, measure, train_with=train)
+        train = kind.train_by_epochs if "optimisers" in chosen else train_model
+        return train_and_measure(setup, kind, corpus, model, training, measure, train_with=train)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Give each part a table, with the published numbers where the measure is the paper's."""

@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from unrolled.lab.papers.analyses.polarity import ngram_scores
-from unrolled.lab.papers.analyses.published_code.wide_vectors import train_wide
+from unrolled.lab.papers.analyses.published_code.wide_vectors import WideClassify
 from unrolled.lab.papers.analyses.sentiment_networks import NEGATION_SIZES, negation_corpus
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
@@ -37,6 +37,7 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.table import MISSING, Number, Table
 from unrolled.lab.papers.framework.trial_training import run_metrics, train_model
 from unrolled.lab.papers.sequence_level_features.negation import ADJECTIVES, BEFORE, PUBLISHED
+from unrolled.lab.tasks.classify import Classify
 
 __all__ = ["NegationSettings"]
 
@@ -86,8 +87,8 @@ class NegationSettings(Experiment):
         model = {"encoder": chosen["cell"], **sizes, "dropout": chosen["dropout"], "word_dropout": 0.0}
         learned = ("batch", "lr", "weight_decay", "epochs", "seed")
         training = {"optimiser": "adagrad", **{name: chosen[name] for name in learned}}
-        train = train_wide if "vectors" in chosen else train_model
-        run = train(setup, "classify", corpus, model, training)
+        task = WideClassify if "vectors" in chosen else Classify
+        run = train_model(setup, task, corpus, model, training)
         scores = {
             f"{polarity}, {name}": ngram_scores(run, [before + word for word in words], _EXPANSION).tolist()
             for (polarity, words), (name, before) in product(ADJECTIVES.items(), BEFORE.items())

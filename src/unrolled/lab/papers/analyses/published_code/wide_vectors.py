@@ -6,23 +6,17 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from torch import nn
 
-from unrolled.lab.data.corpus import Corpus
-from unrolled.lab.papers.framework.experiment import TrialSetup
-from unrolled.lab.papers.framework.trial_training import train_model
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.relate import Relate
-from unrolled.lab.training.run_folder import Run
-from unrolled.lab.training.text_tasks import TextClassification
 
 if TYPE_CHECKING:
     from unrolled.lab.models.classifier import Classifier
 
-__all__ = ["WideClassify", "WideRelate", "narrowed", "train_wide"]
+__all__ = ["WideClassify", "WideRelate", "narrowed"]
 
 
 class WideClassify(Classify):
@@ -39,16 +33,6 @@ class WideRelate(Relate):
     def build(self) -> Classifier:
         """Draw the word vectors as torch.nn does."""
         return _widened(super().build())
-
-
-_WIDE: Mapping[str, type[TextClassification[Any]]] = {"classify": WideClassify, "relate": WideRelate}
-
-
-def train_wide(
-    setup: TrialSetup, task: str, corpus: Corpus[Any], model: Mapping[str, Any], training: Mapping[str, Any]
-) -> Run:
-    """Train a model as ``trial_training.train_model`` does, from wide word vectors, for "classify" or "relate"."""
-    return train_model(setup, _WIDE[task], corpus, model, training)
 
 
 def narrowed(model: Classifier) -> Classifier:
