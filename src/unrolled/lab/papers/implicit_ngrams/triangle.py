@@ -21,12 +21,11 @@ from unrolled.lab.data.corpus import Classification
 from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.papers.analyses.polarity import triangle_scores
 from unrolled.lab.papers.analyses.sentiment_networks import ADAGRAD
-from unrolled.lab.papers.framework.corpora import load_cached
 from unrolled.lab.papers.framework.experiment import SCALES, Experiment, Report, Result, Scale, Trial, TrialSetup, where
 from unrolled.lab.papers.framework.figure_style import grid
 from unrolled.lab.papers.framework.learned import learned
-from unrolled.lab.papers.framework.synthetic_corpora import negation
 from unrolled.lab.papers.framework.table import Number, Table
+from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
 from unrolled.lab.papers.framework.trial_training import full_settings, train_once
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
 from unrolled.lab.training.run_folder import Run
@@ -78,10 +77,7 @@ class TriangleOfScores(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, or load the shared network, and score every n-gram."""
         chosen = trial.settings
-        if chosen["data"] == "sst2":
-            corpus = load_cached("sst2", Classification, setup.data)
-        else:
-            corpus = negation((96, 16, 16))
+        corpus = read_or_make_up(chosen["data"], Classification, setup.data, (96, 16, 16))
         run = train_once(setup, "classify", corpus, chosen["model"], chosen["training"])
         found = []
         for sentence in chosen["sentences"]:
