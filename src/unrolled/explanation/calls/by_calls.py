@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unrolled.decomposition.attribution.bands import kept_steps
 from unrolled.decomposition.attribution.ledger import Ledger
 from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, number_notes
+from unrolled.decomposition.attribution.score_ngrams import NGramScores
 from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.decomposition.own_steps.step_calls import changed_arguments_named
 from unrolled.errors import NonFiniteError, UsageError
@@ -162,14 +163,15 @@ class _ExplainedCalls:
         self, b: int, part: _Part, tokens: NamedTokens, ledger: Ledger, biases: dict[str, float]
     ) -> Explanation:
         """Make the explanation of one sequence, with its features and notes."""
-        found, expansion, line = self.found, self.asked.expansion, self.found.lines[part.line]
-        residual, inside = float(line.residual[part.row]), line.line.inside[:, part.row]
-        limited = line.longest is not None and line.longest < len(tokens.names)
+        found, expansion = self.found, self.asked.expansion
+        line, ngrams = found.lines[part.line].line, found.lines[part.line].ngrams
+        residual, inside = float(ngrams.residual[part.row]), line.inside[:, part.row]
+        limited = ngrams.longest is not None and ngrams.longest < len(tokens.names)
         failures = failure_notes(found.failures)
         plain = Explanation(
             tokens=tokens.names,
-            directions=("forward", "backward") if line.line.both else ("forward",),
-            triangle=_triangle(line, part.row),
+            directions=("forward", "backward") if line.both else ("forward",),
+            triangle=_triangle(ngrams, part.row, inside),
             ledger=ledger,
             target=found.targets[b],
             unit=self.unit,
@@ -178,16 +180,16 @@ class _ExplainedCalls:
             local=expansion.local,
             leaves_out=not expansion.exact,
             residual=residual,
-            parity=max(strand.parity for strand in line.line.strands),
+            parity=max(strand.parity for strand in line.strands),
             notes=(*found.notes, *tokens.notes),
             biases=biases,
             deterministic=found.deterministic,
             rounding=torch.finfo(found.dtype).eps,
             name=part.name if len(self.examples[b]) > 1 else "",
-            max_order=line.longest if limited else None,
-            by_token=line.tokens[part.row][inside] if limited or line.line.coupled else None,
+            max_order=ngrams.longest if limited else None,
+            by_token=ngrams.tokens[part.row][inside] if limited or line.coupled else None,
         )
-        no_order = self.asked.max_order is None and not line.line.coupled
+        no_order = self.asked.max_order is None and not line.coupled
         return with_limits(self.features.put(plain, part.line, b), expansion, failures, no_order)
 
 
@@ -198,8 +200,8 @@ def _ledgers(
     logit, biases = float(found.logit[b]), {name: float(part[b]) for name, part in found.biases.items()}
     sums = []
     for part in parts:
-        line = found.lines[part.line]
-        sums.append((part, float(line.tokens[part.row].sum()), float(line.initial[part.row])))
+        of_line = found.lines[part.line].ngrams
+        sums.append((part, float(of_line.tokens[part.row].sum()), float(of_line.initial[part.row])))
     bias = sum(biases.values())
     remainder = logit - sum(ngrams for _, ngrams, _ in sums) - sum(initial for _, _, initial in sums) - bias
     for part, ngrams, initial in sums:
@@ -222,8 +224,7 @@ def _shared_notes(sequences: Sequence[Explanation]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for each in sequences for note in each.notes if note not in number_notes(each)))
 
 
-def _triangle(line: OpenedLine, row: int) -> Triangle:
+def _triangle(ngrams: NGramScores, row: int, inside: Tensor) -> Triangle:
     """Leave out the steps that are not a sequence's."""
-    places = line.line.inside[:, row].nonzero()[:, 0]
-    scores, contributions = (kept_steps(bands[row], places) for bands in (line.scores, line.contributions))
-    return Triangle(scores, contributions)
+    places = inside.nonzero()[:, 0]
+    return Triangle(*(kept_steps(bands[row], places) for bands in (ngrams.scores, ngrams.contributions)))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.attribution.bands import by_entered, default_longest
+from unrolled.decomposition.attribution.score_ngrams import NGramScores
 from unrolled.decomposition.attribution.score_spans import DEEP_ORDER
 from unrolled.decomposition.held_networks.layer_nodes import NODES
 from unrolled.decomposition.recurrences.sweep_progress import planned_steps
@@ -36,23 +37,13 @@ Again = Callable[[Callable[[Tensor], Tensor]], RecordedRun]
 
 @dataclass(frozen=True)
 class OpenedLine:
-    """The n-grams of one line. All tensors are float64 on the CPU."""
+    """One line, and the n-grams of its sequences."""
 
     line: Line
     examples: Tensor
     """The example that reads each sequence, -1 for none, shape (batch of the line,)."""
-    scores: Tensor
-    """Bands, shape (batch of the line, directions, time, longest)."""
-    contributions: Tensor
-    """The same shape."""
-    tokens: Tensor
-    """Contributions of all n-grams that enter at each token, of any length, shape (batch of the line, time)."""
-    initial: Tensor
-    """What the initial states contribute that neither another call nor a bias made, shape (batch of the line,)."""
-    residual: Tensor
-    """Shape (batch of the line,)."""
-    longest: int | None
-    """Length of the longest n-grams that are told apart; None for all."""
+    ngrams: NGramScores
+    """By sequence; ``initial`` is what neither another call nor a bias made of the initial states."""
 
 
 @dataclass(frozen=True)
@@ -118,14 +109,11 @@ class OpenedCalls:
 
 def _mean_line(members: Sequence[OpenedLine]) -> OpenedLine:
     """Average one line over the members of an expansion; of the residuals the largest stays."""
-    return replace(
-        members[0],
-        scores=torch.stack([each.scores for each in members]).mean(dim=0),
-        contributions=torch.stack([each.contributions for each in members]).mean(dim=0),
-        tokens=torch.stack([each.tokens for each in members]).mean(dim=0),
-        initial=torch.stack([each.initial for each in members]).mean(dim=0),
-        residual=torch.stack([each.residual for each in members]).amax(dim=0),
-    )
+    found = [each.ngrams for each in members]
+    names = ("scores", "contributions", "tokens", "initial")
+    means = {name: torch.stack([getattr(each, name) for each in found]).mean(dim=0) for name in names}
+    residual = torch.stack([each.residual for each in found]).amax(dim=0)
+    return replace(members[0], ngrams=replace(found[0], **means, residual=residual))
 
 
 def _mean_numbers(members: Sequence[OpenedCalls]) -> tuple[tuple[Numbers | None, ...], ...]:
@@ -195,7 +183,7 @@ def _open_line(line: Line, examples: Tensor, initial: Tensor, found: Covectors, 
     off = torch.zeros_like(initial)
     for strand in line.strands:
         off[strand.rows] = torch.maximum(off[strand.rows], residual(strand).cpu())
-    return OpenedLine(line, examples, scores, contributions, tokens, initial, off, limit)
+    return OpenedLine(line, examples, NGramScores(scores, contributions, tokens, initial, off, limit))
 
 
 def _examples(run: RecordedRun, lines: Sequence[Line], again: Again) -> list[Tensor]:
