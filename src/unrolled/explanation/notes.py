@@ -16,7 +16,7 @@ from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, fine
 from unrolled.errors import ConvergenceError, StrictError, UnrolledError
 from unrolled.expansions.base import Expansion
 from unrolled.explanation.explanation import Explanation
-from unrolled.held_forward.tensor_facts.rows import CONSTANTS
+from unrolled.held_forward.tensor_facts.rows import CONSTANTS, Row
 
 __all__ = [
     "NOTED",
@@ -96,20 +96,22 @@ def _error(failure: UnrolledError) -> float:
 
 def bias_notes(
     biases: Mapping[str, Tensor],
-    held: Collection[str],
+    of_rows: Sequence[tuple[Row, Tensor | None]],
     tables: Collection[str],
-    numbers: Sequence[Tensor],
     from_states: Tensor,
 ) -> tuple[str, ...]:
     """Note what is more than a bias: results that depend on the states, vectors and numbers read past the networks.
 
     Args:
         biases: The parts of the bias, by name.
-        held: The names of results that are held.
+        of_rows: What each row contributes past the networks, None for nothing.
         tables: The names of tables of vectors.
-        numbers: What numbers of the arguments contribute, and what the model makes of them.
         from_states: What the states contribute.
     """
+    held = {row.name for row, _ in of_rows if row.kind == "held"}
+    numbers = [
+        part.detach().to(from_states.device) for row, part in of_rows if part is not None and row.is_of_arguments
+    ]
     large = above_movement(biases, from_states)
     results, vectors = ([name for name in large if name in names] for names in (held, tables))
     notes = (

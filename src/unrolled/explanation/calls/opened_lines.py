@@ -143,13 +143,14 @@ def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCal
         raise HeldOnlyError("the target depends on the states by held results only, if at all")
     parts = linear.split()
     check_sum(output, expected, parts, run.mode.coarsest)
-    of_rows = [(row, part) for row, part in zip(rows, parts[len(strands) :], strict=True) if part is not None]
+    of_rows = list(zip(rows, parts[len(strands) :], strict=True))
     batch, lines = len(expected), find_lines(strands)
     limit = _limit(lines) if longest is None else longest
     found = find_covectors(strands, linear.gradients[: len(strands)], whole=limit is not None)
     biases = _Biases(batch)
     for row, part in of_rows:
-        biases.add(row.name, part.detach(), torch.arange(batch, device="cpu"))
+        if part is not None:
+            biases.add(row.name, part.detach(), torch.arange(batch, device="cpu"))
     opened = []
     with planned_steps(sum(len(line.inside) * (2 if line.both else 1) for line in lines)):
         for line, examples in zip(lines, _examples(run, lines, again), strict=True):
@@ -160,10 +161,8 @@ def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCal
     failures = tuple(s.sequence.failure for s in strands if s.sequence.failure is not None)
     used = {name: part for name, part in biases.parts.items() if bool(part.any())}
     logit = expected.double().cpu()
-    results = {row.name for row in rows if row.kind == "held" and row.name in used}
-    read = [part.detach().double().cpu() for row, part in of_rows if row.is_of_arguments]
     from_states = logit - sum(used.values(), torch.zeros_like(logit))
-    notes = bias_notes(used, results, run.mode.rows.tables, read, from_states)
+    notes = bias_notes(used, of_rows, run.mode.rows.tables, from_states)
     own = linear.held_by_themselves(rows, len(strands))
     dtype = coarsest_type((expected.dtype, run.mode.coarsest))
     return OpenedCalls(tuple(opened), logit, tuple(run.names), used, failures, dtype, notes=notes, held=own)

@@ -92,14 +92,12 @@ class HeldReadouts:
         parts = self._checked_parts(linear, logit)
         weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]
         from_states = sum((part for part in parts[: len(states)] if part is not None), torch.zeros_like(logit))
-        beside = zip(rows[len(states) :], parts[len(states) :], strict=True)
-        of_rows = [(row, part) for row, part in beside if part is not None and bool(part.any())]
+        of_rows = list(zip(rows[len(states) :], parts[len(states) :], strict=True))
         biases: dict[str, Tensor] = {}
         for row, part in of_rows:
-            biases[row.name] = biases[row.name] + part if row.name in biases else part
-        held = {row.name for row, _ in of_rows if row.kind == "held"}
-        read = [part for row, part in of_rows if row.is_of_arguments]
-        notes = bias_notes(biases, held, self._rows.tables, read, from_states)
+            if part is not None and bool(part.any()):
+                biases[row.name] = biases[row.name] + part if row.name in biases else part
+        notes = bias_notes(biases, of_rows, self._rows.tables, from_states)
         coarsest = coarsest_type((logit.dtype, self._coarsest, *(each.dtype for each in states)))
         is_sigmoid = self._are_sigmoids[place]
         return Readout(
