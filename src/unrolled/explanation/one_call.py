@@ -35,7 +35,7 @@ from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import NotOneCallError, RecordedForward, record_forward
 from unrolled.explanation.request import Request
 from unrolled.explanation.targets.wanted import Choice
-from unrolled.explanation.tokens.sequence_names import of_one
+from unrolled.explanation.tokens.sequence_names import words_for_one_sequence
 from unrolled.explanation.tokens.token_names import token_names
 from unrolled.explanation.tokens.trace_tokens import trace_tokens
 from unrolled.model_runs.determinism import TwoRuns
@@ -108,7 +108,8 @@ def _readouts(
 def _words(recorded: RecordedForward, asked: Request, order: Tensor) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """Name the tokens of every example, with notes; ``order`` is the sequence that each example reads."""
     traces = trace_tokens(recorded.model, recorded.rnn, asked.args, asked.kwargs)
-    return token_names(of_one(asked.tokens), recorded.opened.lengths[order].tolist(), order.tolist(), traces)
+    lengths = recorded.opened.lengths[order].tolist()
+    return token_names(words_for_one_sequence(asked.tokens), lengths, order.tolist(), traces)
 
 
 @dataclass(frozen=True)

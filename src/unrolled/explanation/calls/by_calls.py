@@ -28,7 +28,7 @@ from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import failure_notes, with_limits
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.request import Request
-from unrolled.explanation.tokens.sequence_names import NamedTokens, Words, given_words, line_titles, words_of
+from unrolled.explanation.tokens.sequence_names import NamedTokens, Words, given_words, line_titles, tokens_of_sequence
 from unrolled.explanation.tokens.trace_calls import trace_calls
 from unrolled.explanation.tokens.traces import Traces, read_from_end, read_one_text, read_the_same
 from unrolled.model_runs.random_generators import RandomGenerators
@@ -95,13 +95,13 @@ def _named_tokens(
     one_text = [read_the_same([(traces[part.line], part.row) for part in parts]) for parts in examples]
     positions = [[int(lines[part.line].inside[:, part.row].sum()) for part in parts] for parts in examples]
     counts = [
-        [traces[part.line].words_at(count) for part, count in zip(parts, of_example, strict=True)]
+        [traces[part.line].word_count(count) for part, count in zip(parts, of_example, strict=True)]
         for parts, of_example in zip(examples, positions, strict=True)
     ]
     sorted_words = given_words(tokens, [[part.name for part in parts] for parts in examples], one_text, counts)
     for parts, given, of_example in zip(examples, sorted_words, positions, strict=True):
         each = zip(parts, given, of_example, strict=True)
-        named.append([words_of(words, part.name, n, part.row, traces[part.line]) for part, words, n in each])
+        named.append([tokens_of_sequence(words, part.name, n, part.row, traces[part.line]) for part, words, n in each])
     return named
 
 

@@ -26,7 +26,7 @@ from unrolled.explanation.tokens.token_names import (
 )
 from unrolled.explanation.tokens.traces import Trace, Traces, steps_of_argument
 
-__all__ = ["NamedTokens", "Words", "given_words", "line_titles", "of_one", "words_of"]
+__all__ = ["NamedTokens", "Words", "given_words", "line_titles", "tokens_of_sequence", "words_for_one_sequence"]
 
 Words = Sequence[str] | Sequence[Sequence[str]] | Mapping[str, object] | None
 """Words of one sequence, of several in order, or by the names of sequences."""
@@ -49,7 +49,7 @@ def line_titles(lines: Sequence[Line]) -> list[str]:
     ]
 
 
-def of_one(given: Words) -> Tokens:
+def words_for_one_sequence(given: Words) -> Tokens:
     """Return words that were given for one sequence, or for one of each example."""
     if isinstance(given, Mapping):
         raise UsageError(f"tokens names {', '.join(map(repr, given))}; the output is made of one sequence: pass a list")
@@ -65,7 +65,7 @@ def given_words(
         tokens: The words, as the user gave them.
         names: The names of the sequences that each example reads.
         one_text: Whether the sequences of each example read the same ids, as both directions of a text do.
-        counts: How many words of the one text each of these sequences has, as :meth:`Traces.words_at` says.
+        counts: How many words of the one text each of these sequences has, as :meth:`Traces.word_count` says.
 
     Raises:
         ShapeError: If they are of another number of examples or sequences.
@@ -104,7 +104,7 @@ def _of_example(words: object, example: int, batch: int) -> object:
     return words
 
 
-def words_of(given: object, name: str, count: int, row: int, traces: Traces) -> NamedTokens:
+def tokens_of_sequence(given: object, name: str, count: int, row: int, traces: Traces) -> NamedTokens:
     """Name the tokens of one sequence: as given, else by their ids, else by number.
 
     Args:

@@ -48,7 +48,7 @@ class Traces:
         """Whether the likeliest text is one of ids."""
         return bool(self.found) and self.found[0].ids is not None
 
-    def words_at(self, positions: int) -> int | None:
+    def word_count(self, positions: int) -> int | None:
         """Return how many words of a text name so many positions: None if these read ids, so that all words must do.
 
         Steps of an argument of vectors may be those of the text; states have no words.
