@@ -11,7 +11,7 @@ from torch import Tensor
 from unrolled.held_forward.custom_functions import custom_functions_followed
 from unrolled.held_forward.increments.increments import Increments, SecantIncrements, ShareIncrements
 from unrolled.linalg.matrices import small_as_matrices
-from unrolled.linalg.operators import Operator, Workspace
+from unrolled.linalg.operators import Operator, WithoutWorkspace
 from unrolled.linalg.quadrature import Named
 from unrolled.linalg.structured import Term, block, used_products
 
@@ -58,7 +58,7 @@ def diagonals_by_increments(
 
 
 @dataclass(frozen=True)
-class HeldStep(Operator):
+class HeldStep(WithoutWorkspace):
     """The step of any cell with the factors of one point held: nothing of the cell need be known but its operations.
 
     ``share`` is None for the secant between (origin, 0) and (inputs, state), and p for lines that begin at zero.
@@ -101,25 +101,12 @@ class HeldStep(Operator):
         with custom_functions_followed(), mode:
             return self.step(x, s)
 
-    def apply(
-        self,
-        state: Tensor,
-        inputs: Tensor | None = None,
-        out: Tensor | None = None,
-        workspace: Workspace | None = None,
-    ) -> Tensor:
+    def image(self, state: Tensor, inputs: Tensor | None) -> Tensor:
         """Compute A·state + C·inputs."""
         given = state.new_zeros(*state.shape[:-1], self.inputs.shape[-1]) if inputs is None else inputs
-        image = self._run(state, given)
-        return image if out is None else out.copy_(image)
+        return self._run(state, given)
 
-    def apply_transpose(
-        self,
-        state: Tensor,
-        with_inputs: bool = True,
-        out: Tensor | None = None,
-        workspace: Workspace | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def covectors(self, state: Tensor, with_inputs: bool) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state) by reverse mode through the run, which is linear."""
         with torch.enable_grad():
             s = torch.zeros_like(state).requires_grad_()
@@ -128,7 +115,7 @@ class HeldStep(Operator):
             by_state, by_input = torch.autograd.grad(image, (s, x), state, allow_unused=True)
         by_state = torch.zeros_like(s) if by_state is None else by_state
         by_input = torch.zeros_like(x) if by_input is None else by_input
-        return by_state if out is None else out.copy_(by_state), by_input if with_inputs else None
+        return by_state, by_input if with_inputs else None
 
     def sizes(self) -> tuple[Tensor, int]:
         """Return a tensor of shape (…, batch, state), and the length of an input vector."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unrolled.linalg.operators import Operator, Workspace
+from unrolled.linalg.operators import Operator, WithoutWorkspace
 
 __all__ = ["Matrices", "small_as_matrices"]
 
@@ -21,7 +21,7 @@ _OF_UNITS = 2**18
 
 
 @dataclass(frozen=True)
-class Matrices(Operator):
+class Matrices(WithoutWorkspace):
     """The matrices of every step and example."""
 
     by_state: Tensor
@@ -33,29 +33,15 @@ class Matrices(Operator):
         """Return the operator of one step, or of several."""
         return replace(self, by_state=self.by_state[time], by_input=self.by_input[time])
 
-    def apply(
-        self,
-        state: Tensor,
-        inputs: Tensor | None = None,
-        out: Tensor | None = None,
-        workspace: Workspace | None = None,
-    ) -> Tensor:
+    def image(self, state: Tensor, inputs: Tensor | None) -> Tensor:
         """Compute A·state + C·inputs."""
         image = _product(self.by_state, state)
-        image = image if inputs is None else image.add_(_product(self.by_input, inputs))
-        return image if out is None else out.copy_(image)
+        return image if inputs is None else image.add_(_product(self.by_input, inputs))
 
-    def apply_transpose(
-        self,
-        state: Tensor,
-        with_inputs: bool = True,
-        out: Tensor | None = None,
-        workspace: Workspace | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def covectors(self, state: Tensor, with_inputs: bool) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state)."""
         by_state = _product(self.by_state.mT, state)
-        by_input = _product(self.by_input.mT, state) if with_inputs else None
-        return by_state if out is None else out.copy_(by_state), by_input
+        return by_state, _product(self.by_input.mT, state) if with_inputs else None
 
     def sizes(self) -> tuple[Tensor, int]:
         """Return a tensor of shape (…, batch, state), and the length of an input vector."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from unrolled.linalg.quadrature import Named, Rule
 
-__all__ = ["MatrixFree", "Operator", "Workspace"]
+__all__ = ["MatrixFree", "Operator", "WithoutWorkspace", "Workspace"]
 
 
 class Workspace:
@@ -119,7 +119,42 @@ class Operator(ABC):
 
 
 @dataclass(frozen=True)
-class MatrixFree(Operator):
+class WithoutWorkspace(Operator):
+    """An operator whose products are new tensors, which are copied where memory is given for them."""
+
+    @abstractmethod
+    def image(self, state: Tensor, inputs: Tensor | None) -> Tensor:
+        """Compute A·state + C·inputs."""
+
+    @abstractmethod
+    def covectors(self, state: Tensor, with_inputs: bool) -> tuple[Tensor, Tensor | None]:
+        """Compute (Aᵀ·state, Cᵀ·state)."""
+
+    def apply(
+        self,
+        state: Tensor,
+        inputs: Tensor | None = None,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> Tensor:
+        """Compute A·state + C·inputs."""
+        image = self.image(state, inputs)
+        return image if out is None else out.copy_(image)
+
+    def apply_transpose(
+        self,
+        state: Tensor,
+        with_inputs: bool = True,
+        out: Tensor | None = None,
+        workspace: Workspace | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Compute (Aᵀ·state, Cᵀ·state)."""
+        by_state, by_input = self.covectors(state, with_inputs)
+        return by_state if out is None else out.copy_(by_state), by_input
+
+
+@dataclass(frozen=True)
+class MatrixFree(WithoutWorkspace):
     """A rule on the Jacobian of any differentiable step, by forward and reverse mode."""
 
     step: Callable[[Tensor, Tensor], Tensor]
@@ -147,13 +182,7 @@ class MatrixFree(Operator):
         # forward mode writes tangents of the primals' layout: an expanded primal would be written many times over
         return x.expand(*lead, x.shape[-1]).contiguous(), s.expand(*lead, s.shape[-1]).contiguous()
 
-    def apply(
-        self,
-        state: Tensor,
-        inputs: Tensor | None = None,
-        out: Tensor | None = None,
-        workspace: Workspace | None = None,
-    ) -> Tensor:
+    def image(self, state: Tensor, inputs: Tensor | None) -> Tensor:
         """Compute A·state + C·inputs by Jacobian-vector products."""
 
         def along(alpha: Tensor | float) -> Named:
@@ -161,16 +190,9 @@ class MatrixFree(Operator):
             direction = torch.zeros_like(x) if inputs is None else inputs
             return {"image": torch.func.jvp(self.step, (x, s), (direction, state))[1]}
 
-        image = self.rule(along)["image"]
-        return image if out is None else out.copy_(image)
+        return self.rule(along)["image"]
 
-    def apply_transpose(
-        self,
-        state: Tensor,
-        with_inputs: bool = True,
-        out: Tensor | None = None,
-        workspace: Workspace | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def covectors(self, state: Tensor, with_inputs: bool) -> tuple[Tensor, Tensor | None]:
         """Compute (Aᵀ·state, Cᵀ·state) by vector-Jacobian products."""
 
         def along(alpha: Tensor | float) -> Named:
@@ -180,5 +202,4 @@ class MatrixFree(Operator):
             return {"state": by_state, "input": by_input}
 
         found = self.rule(along)
-        by_state = found["state"] if out is None else out.copy_(found["state"])
-        return by_state, found["input"] if with_inputs else None
+        return found["state"], found["input"] if with_inputs else None

@@ -227,4 +227,4 @@ def _shared_notes(sequences: Sequence[Explanation]) -> tuple[str, ...]:
 def _triangle(ngrams: NGramScores, row: int, inside: Tensor) -> Triangle:
     """Leave out the steps that are not a sequence's."""
     places = inside.nonzero()[:, 0]
-    return Triangle(*(kept_steps(bands[row], places) for bands in (ngrams.scores, ngrams.contributions)))
+    return Triangle(kept_steps(ngrams.scores[row], places), kept_steps(ngrams.contributions[row], places))

@@ -110,10 +110,15 @@ class OpenedCalls:
 def _mean_line(members: Sequence[OpenedLine]) -> OpenedLine:
     """Average one line over the members of an expansion; of the residuals the largest stays."""
     found = [each.ngrams for each in members]
-    names = ("scores", "contributions", "tokens", "initial")
-    means = {name: torch.stack([getattr(each, name) for each in found]).mean(dim=0) for name in names}
-    residual = torch.stack([each.residual for each in found]).amax(dim=0)
-    return replace(members[0], ngrams=replace(found[0], **means, residual=residual))
+    mean = replace(
+        found[0],
+        scores=torch.stack([each.scores for each in found]).mean(dim=0),
+        contributions=torch.stack([each.contributions for each in found]).mean(dim=0),
+        tokens=torch.stack([each.tokens for each in found]).mean(dim=0),
+        initial=torch.stack([each.initial for each in found]).mean(dim=0),
+        residual=torch.stack([each.residual for each in found]).amax(dim=0),
+    )
+    return replace(members[0], ngrams=mean)
 
 
 def _mean_numbers(members: Sequence[OpenedCalls]) -> tuple[tuple[Numbers | None, ...], ...]:
