@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import unrolled
 from unrolled.errors import NonFiniteError, UsageError
@@ -116,3 +117,26 @@ def test_other_states_tell_the_examples_of_sequences_that_no_gradient_reaches():
     assert complete_examples(torch.tensor([0, -1, -1]), iter([])).tolist() == [0, 1, 2]  # nothing has moved
     with pytest.raises(UsageError, match=r"which states examples \[0, 2\] are read from could not be found out"):
         complete_examples(unknown, iter([]))
+
+
+class LastPosition(nn.Module):
+    """Packs a batch, and reads its last position, which holds padding in every text but the longest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(11, 4), nn.GRU(4, 5, batch_first=True)
+        self.above, self.head = nn.LSTM(5, 6, batch_first=True), nn.Linear(6, 2)
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        packed = pack_padded_sequence(self.embed(ids), lengths, batch_first=True, enforce_sorted=False)
+        outputs, _ = pad_packed_sequence(self.above(self.rnn(packed)[0])[0], batch_first=True)
+        return self.head(outputs[:, -1])
+
+
+@pytest.mark.parametrize("lengths", [(4, 2, 3), (2, 4, 3), (4, 3, 2)])  # the last are in the order of packing
+def test_sequences_that_no_gradient_reaches_belong_to_their_examples_before_packing(lengths):
+    texts = [[10 * text + k for k in range(length)] for text, length in enumerate(lengths)]
+    ids = torch.tensor([[k % 10 + 1 for k in text] + [0] * (4 - len(text)) for text in texts])
+    words = [[f"word {k}" for k in text] for text in texts]
+    found = unrolled.explain_batch(LastPosition().eval(), ids, torch.tensor(lengths), tokens=words)
+    assert [list(each.tokens) for each in found] == words

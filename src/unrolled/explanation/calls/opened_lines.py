@@ -194,11 +194,19 @@ def _examples(run: RecordedRun, lines: Sequence[Line], again: Again) -> list[Ten
     """Find the example that reads each sequence of each line, also where no gradient tells."""
     found, batch = run.examples(), len(run.expected)
     if len(lines) == 1 and len(found[0]) == batch:
-        others = (again(change).examples()[0] for change in other_states())
-        return [complete_examples(found[0], others)]
+        order = _order_before_sorting(lines[0])
+        back = order.argsort()
+        others = (again(change).examples()[0][back] for change in other_states())
+        return [complete_examples(found[0][back], others)[order]]
     if batch == 1 and all(bool((each < 0).all()) for each in found):  # a flat relu
         return [torch.zeros_like(each) for each in found]
     return found
+
+
+def _order_before_sorting(line: Line) -> Tensor:
+    """Return the place that each sequence of a line had before the batch was sorted by length, on the CPU."""
+    order = line.first.order
+    return torch.arange(line.batch, device="cpu") if order is None or len(order) < line.batch else order.cpu()
 
 
 class _Biases:
