@@ -139,7 +139,7 @@ def test_another_output_is_a_choice(build, browse, colours):
     attribution = classified(build)
     outputs = attribution.outputs
     html = render_page([attribution])
-    shown = of_output(attribution, 1, outputs.rival(1))
+    shown = of_output(attribution, 1, max((0, 2), key=outputs.values.__getitem__))  # the highest beside it
     total = float(by_span(shown, "phrase")[0, 3])
     page = browse(html, "#explain=1&ngram=0-4")
     highest = 100 * max(outputs.probabilities)

@@ -39,10 +39,6 @@ class Outputs:
         """Index of the highest output."""
         return max(range(len(self.values)), key=self.values.__getitem__)
 
-    def rival(self, target: int) -> int:
-        """Return the index of the highest output beside ``target``."""
-        return max((k for k in range(len(self.values)) if k != target), key=self.values.__getitem__)
-
     @property
     def probabilities(self) -> tuple[float, ...]:
         """The softmax of the outputs, or the outputs if they are probabilities already.
