@@ -43,6 +43,17 @@ class InPairs(DiagonalStep):
         return y, torch.view_as_real(state)
 
 
+class SideBySide(DiagonalStep):
+    """Keeps the pairs as one row of numbers, behind as many others as are odd."""
+
+    def start(self, x):
+        return torch.zeros(len(x), 2 * N, dtype=x.dtype)
+
+    def step(self, x, state):
+        y, state = super().step(x, torch.view_as_complex(state.view(len(x), N, 2)))
+        return y, torch.view_as_real(state).flatten(-2)
+
+
 class Conjugated(DiagonalStep):
     """Keeps the conjugate of the state, in a dictionary."""
 
@@ -121,6 +132,26 @@ def test_n_grams_are_those_of_pairs_of_numbers(kind, expansion):
     )
     torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=1e-9, atol=1e-10)
     assert found.ledger.initial == 0
+
+
+@pytest.mark.parametrize("expansion", ["secant", "operating", "zero", "path"])
+def test_pairs_may_stand_side_by_side(expansion):
+    found, expected = (
+        unrolled.explain(case(each).built(), TEXT[:1], target=1, expansion=expansion) for each in (SideBySide, InPairs)
+    )
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=1e-9, atol=1e-10)
+
+
+def test_torch_itself_differentiates_pairs_at_even_places_only():
+    """The negative control: what a step of odd width asks of torch."""
+    y, state = torch.ones(1, D), torch.ones(1, N, dtype=torch.complex64, requires_grad=True)
+    row = torch.cat([y, torch.view_as_real(state).flatten(-2)], dim=-1)
+    with pytest.raises(RuntimeError, match="storage_offset divisible by 2"):
+        row.sum(0).backward(torch.ones(D + 2 * N))
+    state.grad = None
+    row = torch.cat([y[:, 1:], torch.view_as_real(state).flatten(-2)], dim=-1)
+    row.sum(0).backward(torch.ones(D - 1 + 2 * N))
+    assert bool((state.grad == 1 + 1j).all())
 
 
 def test_n_grams_are_powers_of_the_factor():

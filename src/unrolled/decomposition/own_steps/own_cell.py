@@ -111,4 +111,5 @@ class OwnCell(Cell):
 
 def _fresh_gradient(each: Tensor) -> Tensor:
     """Return a tensor whose gradient is none of another's memory: that of torch.view_as_real asks where it begins."""
-    return 1.0 * each if each.shape[-1:] == (2,) else each
+    in_pairs = each.shape[-1:] == (2,) or (each.numel() % 2 == 0 and torch._C._are_functorch_transforms_active())
+    return 1.0 * each if in_pairs else each
