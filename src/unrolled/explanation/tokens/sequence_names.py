@@ -127,6 +127,8 @@ def tokens_of_sequence(given: object, name: str, count: int, row: int, traces: T
         raise UsageError(f"the tokens of {name} are {kind_of(given)}; expected a list of words")
     words = [str(each) for each in given]
     for trace in traces.found:
+        if len(words) == count and _is_first_input(trace, row):
+            continue
         named = of_one_argument(trace, lambda each: _placed(words, row, each))
         if named is not None:
             return NamedTokens(named, _partly([trace], row))
@@ -192,6 +194,12 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
         found = [dict(zip(read, words, strict=True))]
     named = {words_at(word, trace, row) for word in found}
     return named.pop() if len(named) == 1 else None
+
+
+def _is_first_input(trace: Trace, row: int) -> bool:
+    """Tell whether a sequence reads vectors of an argument at its first position alone, as a decoder of numbers does."""
+    first, *later = trace.places[row] or ((),)
+    return trace.ids is None and bool(first) and bool(later) and not any(later)
 
 
 def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[dict[int, str]]:
