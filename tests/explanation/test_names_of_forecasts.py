@@ -79,3 +79,67 @@ def test_words_of_the_past_name_the_steps_that_read_it():
     assert list(found.tokens) == [*DAYS, "‹no token›", "‹no token›"]
     found = unrolled.explain(Continued(), PAST[:1], FUTURE[:1, :2], target=0, tokens=[*DAYS, *NEXT[:2]])
     assert list(found.tokens) == [*DAYS, *NEXT[:2]]
+
+
+PAST_NAMES, FUTURE_NAMES = ["load", "wind"], ["price", "holiday"]
+DECODED = ("load", "wind", "price", "holiday")
+
+
+class FromTheFuture(Forecast):
+    """The same, with its arguments in another order, and as a batch."""
+
+    def forward(self, future, past):
+        return super().forward(past, future)
+
+
+def test_names_of_numbers_are_those_of_all_arguments_side_by_side():
+    found = forecast(Forecast, 3, features=[*PAST_NAMES, *FUTURE_NAMES])
+    encoder, decoder = found.sequences
+    assert (encoder.features.names, decoder.features.names) == (tuple(PAST_NAMES), DECODED)
+    unnamed = forecast(Forecast, 3)
+    for each, other in zip(found.sequences, unnamed.sequences, strict=True):
+        torch.testing.assert_close(each.feature_scores, other.feature_scores, rtol=0, atol=0)
+    account = unrolled.account(Forecast(), PAST[:1], FUTURE[:1, :3], target=2, features=[*PAST_NAMES, *FUTURE_NAMES])
+    in_account = {(each["source"], each["feature"]) for each in account.to_records() if each["kind"] == "feature"}
+    assert in_account == {*(("0", each) for each in PAST_NAMES), *(("1", each) for each in FUTURE_NAMES)}
+
+
+def test_names_follow_the_order_of_the_arguments():
+    names = [*FUTURE_NAMES, *PAST_NAMES]
+    for found in unrolled.explain_batch(FromTheFuture(), FUTURE[:, :3], PAST, target=2, features=names):
+        encoder, decoder = found.sequences
+        assert (encoder.features.names, decoder.features.names) == (tuple(PAST_NAMES), tuple(names))
+
+
+def test_names_of_one_argument_are_those_of_every_sequence_that_reads_it():
+    """The negative control: what all sequences read alike needs no names of arguments."""
+    for each in forecast(WithoutFuture, 3, features=PAST_NAMES).sequences:
+        assert each.features.names == tuple(PAST_NAMES)
+    with pytest.raises(ShapeError, match=r"features are 4 names; expected 2, one for each number of a step$"):
+        forecast(WithoutFuture, 3, features=DECODED)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_another_number_of_names_is_refused_with_what_is_expected(count):
+    message = rf"features are {count} names; expected 4, one for each .*: 2 of argument 0, then 2 of argument 1"
+    with pytest.raises(ShapeError, match=message):
+        forecast(Forecast, 3, features=list("abcde")[:count])
+
+
+def test_sequences_of_different_arguments_have_names_of_their_own():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.first, self.second = (nn.GRU(2, 4, batch_first=True).double() for _ in range(2))
+            self.head = nn.Linear(8, 1).double()
+
+        def forward(self, past, future):
+            return self.head(torch.cat([self.first(past)[1][0], self.second(future)[1][0]], -1))
+
+    def names(features):
+        found = unrolled.explain(Both(), PAST[:1], FUTURE[:1], target=0, features=features)
+        return [each.features.names for each in found.sequences]
+
+    assert names(DECODED) == [tuple(PAST_NAMES), tuple(FUTURE_NAMES)]
+    assert names(PAST_NAMES) == [tuple(PAST_NAMES), tuple(PAST_NAMES)]

@@ -70,7 +70,8 @@ def explain(
             their words by name: ``tokens={"encoder": [...], "decoder": [...]}``. They are those of the argument, in its
             order: a start token that the model puts before them needs no word, and is shown by its id, ``‹1›``.
         features: Names of the numbers of a step, for a model that reads numbers; what each contributes is
-            ``feature_scores``.
+            ``feature_scores``. Of sequences that read several arguments, as a past and what is known of a future,
+            those of all of them, side by side in the order of the arguments.
         expansion: How the states are decomposed; see :func:`unrolled.decompose`.
         readout: ``"held"``, or ``"ray"``: w is then the gradient averaged along the line from 0 to H, and the bias is
             F(0). Where an operation behind the network has no rule, the ray is taken, and a note says so. A ray needs

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 
@@ -67,14 +68,26 @@ class FeaturesFound:
                 f"are not shown; those shown are {', '.join(map(repr, numbers.names))}. Leave features out, or use "
                 "unrolled.account, which shows all"
             )
-        names = (
-            numbers.names
-            if self.names is None
-            else checked_names("features", self.names, len(numbers.names), "number of a step")
-        )
+        names = numbers.names if self.names is None else self._named(self.names, numbers, example)
         rest = found.token_scores - numbers.scores.sum(dim=1)
         features = Features(names, numbers.values, numbers.scores, rest, numbers.rest_of)
         return replace(found, features=features, notes=(*found.notes, *numbers.notes))
+
+    def _named(self, given: Sequence[str], numbers: Numbers, example: int) -> tuple[str, ...]:
+        """Name the numbers of a sequence: all its own, else those of its arguments among all that an example reads."""
+        counts, own, of = self._counts(example), len(numbers.names), "number of a step"
+        if len(counts) < 2 or (isinstance(given, Collection) and len(given) == own):
+            return checked_names("features", given, own, of)
+        each = ", then ".join(f"{count} of argument {name}" for name, count in counts.items())
+        left = iter(checked_names("features", given, sum(counts.values()), f"{of}: {each}"))
+        names = {name: tuple(islice(left, count)) for name, count in counts.items()}
+        return tuple(name for part in numbers.parts for name in names[part.name])
+
+    def _counts(self, example: int) -> dict[str, int]:
+        """How many numbers of each argument a step reads, by the order of the arguments; {} if sequences differ."""
+        known = [part for each in self.numbers if (numbers := each[example]) is not None for part in numbers.parts]
+        counts = {part.name: part.values.shape[1] for part in sorted(known, key=lambda part: part.first)}
+        return counts if all(part.values.shape[1] == counts[part.name] for part in known) else {}
 
 
 def one_after_another(members: Sequence[Features | None]) -> Features | None:

@@ -238,7 +238,7 @@ def _part_of(row: Row, contributions: Tensor, index: Tensor) -> ArgumentNumbers:
     """Take entries of an argument, and what they contribute."""
     given = (row.leaf.detach(), contributions)
     values, scores = (each.reshape(-1).cpu()[index.clamp_min(0)].masked_fill(index < 0, 0.0) for each in given)
-    return ArgumentNumbers(row.name, values, scores, int((index[:, 0] < 0).sum()))
+    return ArgumentNumbers(row.name, values, scores, int((index[:, 0] < 0).sum()), row.first)
 
 
 def _is_scattered(index: Tensor, shape: torch.Size) -> bool:

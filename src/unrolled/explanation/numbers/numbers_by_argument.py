@@ -38,7 +38,9 @@ def numbers_by_argument(
         values, scores = (_by_axes(each, axes, b, lengths) for each in parts)
         found.append(
             replace(
-                joined_numbers([ArgumentNumbers(row.name, values, scores)]), rest_of=OTHER_STEPS, notes=(BY_ARGUMENT,)
+                joined_numbers([ArgumentNumbers(row.name, values, scores, first=row.first)]),
+                rest_of=OTHER_STEPS,
+                notes=(BY_ARGUMENT,),
             )
         )
     return found

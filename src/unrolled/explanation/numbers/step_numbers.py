@@ -87,6 +87,8 @@ class ArgumentNumbers:
     """The same shape."""
     empty: int = 0
     """The number of steps that read none of it, for which zeros stand."""
+    first: int = -1
+    """The number of its first entry among those of all arguments."""
 
     @property
     def reads_nothing(self) -> bool:

@@ -197,7 +197,7 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
 
 
 def _is_first_input(trace: Trace, row: int) -> bool:
-    """Tell whether a sequence reads vectors of an argument at its first position alone, as a decoder of numbers does."""
+    """Tell whether a sequence reads vectors of an argument at its first position alone, as a decoder may do."""
     first, *later = trace.places[row] or ((),)
     return trace.ids is None and bool(first) and bool(later) and not any(later)
 
