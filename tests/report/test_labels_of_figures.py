@@ -63,6 +63,34 @@ def test_labels_stay_within_their_figure(name):
     assert_inside(unrolled.explain(Reader(False), series, target=1, features=[word, "b", "c"]).figure(), start)
 
 
+class OfTwo(nn.Module):
+    """Reads two series, and has keywords for them."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.reader, self.name = Reader(False), name
+
+    def forward(self, x, **beside):
+        return self.reader(x) + self.reader(beside[self.name])
+
+
+def test_names_of_groups_stay_within_their_figure():
+    series = torch.randn(2, 1, 5, 3, generator=torch.Generator().manual_seed(0))
+    for name in ("y", "covariates", *WIDE):
+        word = WIDE.get(name, name)
+        figure = unrolled.account(OfTwo(word), series[0], target=1, model_kwargs={word: series[1]}).figure()
+        assert_inside(figure, "features of")
+        assert_inside(figure, "feature 2")
+
+
+def test_names_of_bars_need_no_more_room_than_before():
+    """The negative control: only names of groups that are longer move the bars."""
+    ids = torch.tensor([[1, 2, 3, 4]], device="cpu")
+    for word in ("not", "n" * 22, "WWWW", WIDE["W"], WIDE["capitals"]):
+        (axes,) = unrolled.account(Reader(True), ids, target=1, tokens=[word] * 4).figure().axes
+        assert axes.get_position().x0 == pytest.approx(1.7 / 7.2)
+
+
 @pytest.mark.parametrize("name", WIDE)
 def test_labels_of_a_panel_do_not_touch_the_next_one(name):
     ids = torch.tensor([[1, 2, 3, 4]], device="cpu")

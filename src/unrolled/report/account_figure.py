@@ -11,7 +11,7 @@ from unrolled.extras import require_extra
 from unrolled.report.account_view import AccountView
 from unrolled.report.colour import colour
 from unrolled.report.figure_parts import INK, SOFT, checked_limit, write_lines
-from unrolled.report.formatting import brief, clip, fitted, minus, signed, visible
+from unrolled.report.formatting import brief, clip, fitted, letters, minus, signed, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,10 @@ _LINE = 0.24
 """Inches of one bar of such a group; the bars of a longer one are narrower."""
 _NARROW = 1 / 72
 """Inches: lower bars are lines of this width."""
+_LEAST_ROOM = 1.7
+"""Inches left of the bars; it holds the name of a bar."""
+_LETTER = 0.072
+"""Inches of a letter there, of those of the usual width the widest."""
 
 
 def account_figure(view: AccountView, limit: float | None = None) -> Figure:
@@ -49,7 +53,8 @@ def account_figure(view: AccountView, limit: float | None = None) -> Figure:
     body = max(rows[-1].place + 0.8 * _LINE if rows else 0.0, 1.0)
     wide, tall = 7.2, head + body + foot
     figure = ShownFigure(figsize=(wide, tall), facecolor="white")
-    axes = figure.add_axes((1.7 / wide, foot / tall, (wide - 2.0) / wide, body / tall))
+    room = max(_LEAST_ROOM, _LETTER * max(map(letters, map(_name, rows)), default=0.0))
+    axes = figure.add_axes((room / wide, foot / tall, (wide - room - 0.3) / wide, body / tall))
     axes.set_ylim(body, 0.0)
     _draw_bars(axes, rows, ends)
     _name_rows(axes, rows)
@@ -95,8 +100,7 @@ def _name_rows(axes: Axes, rows: Sequence[_Row]) -> None:
     """Write the names of bars and of groups at the left."""
     axes.tick_params(axis="y", length=0)
     named = [row for row in rows if row.label]
-    texts = [fitted(row.label, 22 if row.value is not None else 34) for row in named]
-    ticks = axes.set_yticks([row.place for row in named], texts, fontsize=8)
+    ticks = axes.set_yticks([row.place for row in named], [*map(_name, named)], fontsize=8)
     for tick, row in zip(ticks, named, strict=True):
         tick.label1.set(parse_math=False, color=INK if row.value is not None else SOFT)
 
@@ -124,6 +128,11 @@ class _Row(NamedTuple):
     place: float
     line: float = _LINE
     value: float | None = None
+
+
+def _name(row: _Row) -> str:
+    """Shorten the name of a bar, or of a group."""
+    return fitted(row.label, 22 if row.value is not None else 34)
 
 
 def _rows(view: AccountView) -> list[_Row]:
