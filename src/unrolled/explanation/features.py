@@ -14,12 +14,14 @@ from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.numbers.no_numbers import (
     NOT_BY_STEPS,
+    BesideTokensError,
     HeldNumbersError,
     MixedNumbersError,
     NoNumbersError,
 )
 from unrolled.explanation.numbers.step_numbers import Numbers, joined_rest
 from unrolled.explanation.request import Request
+from unrolled.explanation.tokens.token_names import steps_told_apart
 
 __all__ = ["FeaturesFound", "one_after_another"]
 
@@ -36,6 +38,8 @@ class FeaturesFound:
     """Why there are none."""
     noted: bool = False
     """Whether a note says so: the network reads numbers of arguments, mixed or held."""
+    of_series: bool = False
+    """Whether steps that read numbers beside ids have names that nobody gave."""
 
     @classmethod
     def of(cls, find: Callable[[], Sequence[Sequence[Numbers | None]]], asked: Request) -> FeaturesFound:
@@ -49,7 +53,8 @@ class FeaturesFound:
         except NoNumbersError as error:
             if asked.features is not None:
                 raise UsageError(f"features= names numbers, but {error}; leave it out") from error
-            return cls((), None, str(error), isinstance(error, MixedNumbersError | HeldNumbersError))
+            noted = isinstance(error, MixedNumbersError | HeldNumbersError)
+            return cls((), None, str(error), noted, isinstance(error, BesideTokensError) and asked.tokens is None)
 
     def put(self, found: Explanation, part: int, example: int) -> Explanation:
         """Return an explanation, of a readout or a line (``part``) and an example, with its features and notes on them.
@@ -61,7 +66,8 @@ class FeaturesFound:
         numbers = self.numbers[part][example] if self.numbers else None
         if numbers is None:
             why = (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()
-            return replace(found, no_features=self.why or NOT_BY_STEPS, notes=(*found.notes, *why))
+            tokens = steps_told_apart(found.tokens) if self.of_series else found.tokens
+            return replace(found, tokens=tokens, no_features=self.why or NOT_BY_STEPS, notes=(*found.notes, *why))
         if self.names is not None and numbers.unnamed:
             raise UsageError(
                 f"features= may name numbers of argument {', '.join(numbers.unnamed)}, which enter several steps and "

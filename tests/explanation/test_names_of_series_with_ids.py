@@ -1,0 +1,60 @@
+"""A series that reads one id at every step beside its numbers, as that of a shop: its steps are numbered."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unrolled
+
+X = torch.randn(1, 5, 2, generator=torch.Generator().manual_seed(0))
+SHOP = torch.full((1, 5), 3)
+WEEKDAYS = torch.tensor([[0, 1, 2, 3, 4]])
+
+
+class Sales(nn.Module):
+    """Reads the sales of the day before beside the id of each day, as forecasting models of several shops do."""
+
+    def __init__(self, shifted=False, steps=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn = nn.Embedding(5, 3), (nn.GRUCell(5, 6) if steps else nn.GRU(5, 6, batch_first=True))
+        self.head, self.shifted = nn.Linear(6, 1), shifted
+
+    def forward(self, ids, x):
+        read = torch.cat([self.embed(ids), torch.roll(x, 1, dims=1) if self.shifted else x], dim=-1)
+        read = read[:, 1:] if self.shifted else read
+        if isinstance(self.rnn, nn.GRU):
+            return self.head(self.rnn(read)[0][:, -1])
+        state = None
+        for each in read.unbind(1):
+            state = self.rnn(each, state)
+        return self.head(state)
+
+
+@pytest.mark.parametrize("steps", [False, True])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_steps_that_read_one_id_are_numbered(shifted, steps):
+    model = Sales(shifted, steps)
+    found = unrolled.explain(model, SHOP, X)
+    assert found.tokens == tuple(f"x{t}" for t in range(4 if shifted else 5))
+    assert not [note for note in found.notes if "could not be found" in note]
+    (batch,) = unrolled.explain_batch(model, SHOP, X)
+    assert batch.tokens == found.tokens
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_ids_that_tell_steps_apart_and_words_that_were_given_stay(steps):
+    model = Sales(steps=steps)
+    assert unrolled.explain(model, WEEKDAYS, X).tokens == ("0", "1", "2", "3", "4")
+    days = ["Mon"] * 5
+    assert unrolled.explain(model, SHOP, X, tokens=days).tokens == tuple(days)
+
+
+def test_a_text_of_one_word_keeps_its_ids():
+    class Text(Sales):
+        def forward(self, ids):
+            return super().forward(ids, X)
+
+    assert unrolled.explain(Text(), SHOP).tokens == ("3",) * 5
