@@ -183,6 +183,15 @@ def test_several_examples_are_a_list_and_the_address_picks_one(build, browse):
     assert "hidden" in alone.having(id="list")[0]
 
 
+def test_examples_with_alike_texts_are_listed_by_their_numbers(build, browse):
+    page = browse(
+        render_pages([[build(["x0", "x1", "x2"])], [build(["a", "b"])], [build(["x0", "x1", "x2"])]]), "#item=2"
+    )
+    assert "example 0: x0 x1 x2" in page.text("rows")
+    assert "example 2: x0 x1 x2" in page.text("rows")
+    assert "example 1" not in page.text("rows")
+
+
 def test_numbers_are_drawn_over_time(build, browse, colours):
     scores = torch.tensor([[0.5, 0.0], [-0.25, 0.125], [1.0, -1.0]], dtype=torch.float64)
     features = Features(("temperature", "rain"), torch.rand(3, 2), scores, torch.rand(3))

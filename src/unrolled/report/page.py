@@ -16,7 +16,7 @@ from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import UsageError
 from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, shared_limit, text_colour
 from unrolled.report.corpus_phrases import CorpusPhrases
-from unrolled.report.page_data import TOP, PageExample, chosen, examples_data
+from unrolled.report.page_data import TOP, PageExample, chosen, examples_data, numbers_of_alike
 from unrolled.report.page_shell import environment, policy, script, style, trusted
 from unrolled.report.page_view import panel_labels, waterfall_of_ledger
 from unrolled.report.spans import largest_phrases
@@ -91,7 +91,10 @@ def _render(examples: Sequence[PageExample], title: str, phrases: CorpusPhrases 
         .render(
             title=title,
             phrases=phrases,
-            examples=[{"shown": each, "top": largest_phrases(each, _TOP_LINE)} for each in listed],
+            examples=[
+                {"number": number, "shown": each, "top": largest_phrases(each, _TOP_LINE)}
+                for number, each in zip(numbers_of_alike(examples), listed, strict=True)
+            ],
             panels=[
                 {
                     "label": label,

@@ -7,6 +7,7 @@ row k - 1 holds the n-grams of k tokens by their first token.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ from unrolled.report.formatting import clip, magnitude, minus, share_of, visible
 from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
 from unrolled.report.spans import Quantity, by_span, largest_phrases, rows_by_order
 
-__all__ = ["Option", "PageExample", "chosen", "examples_data", "longest_shown", "options_of"]
+__all__ = ["Option", "PageExample", "chosen", "examples_data", "longest_shown", "numbers_of_alike", "options_of"]
 
 NUMBERS = 1_500_000
 """Largest number of numbers on a page. Longer n-grams are left out of the triangles beyond it."""
@@ -99,7 +100,17 @@ def longest_shown(attribution: Attribution, panels: int = 1, budget: int = NUMBE
 def examples_data(examples: Sequence[PageExample]) -> list[dict[str, object]]:
     """Collect the data of all examples; together they hold at most :data:`NUMBERS` numbers."""
     panels = max(len(example.attributions) for example in examples)
-    return [_example(example, panels, NUMBERS // len(examples)) for example in examples]
+    return [
+        {"number": number, **_example(example, panels, NUMBERS // len(examples))}
+        for number, example in zip(numbers_of_alike(examples), examples, strict=True)
+    ]
+
+
+def numbers_of_alike(examples: Sequence[PageExample]) -> list[int | None]:
+    """Number the examples whose texts are alike, as series are, whose steps are x0, x1, …; None for any other."""
+    texts = [(example.first.name, example.first.tokens) for example in examples]
+    times = Counter(texts)
+    return [k if times[text] > 1 else None for k, text in enumerate(texts)]
 
 
 def _example(example: PageExample, panels: int, budget: int) -> dict[str, object]:

@@ -2,7 +2,7 @@
 function startList() {
   const region = document.getElementById("list");
   if (data.items.length < 2) return;
-  const texts = data.items.map((item) => `${item.name ? `${item.name}: ` : ""}${item.tokens.join(" ")}`);
+  const texts = data.items.map((item) => [item.number === null ? "" : `example ${item.number}: `, item.name ? `${item.name}: ` : "", item.tokens.join(" ")].join(""));
   const classes = (read) => [...new Set(data.items.map((item) => item.outputs && read(item.outputs)).filter((name) => name !== null && name !== undefined))].sort();
   const predictedOf = (outputs) => outputs.names[outputs.predicted];
   const trueOf = (outputs) => (outputs.true === null ? null : outputs.names[outputs.true]);
