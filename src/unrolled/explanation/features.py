@@ -38,8 +38,10 @@ class FeaturesFound:
     """Why there are none."""
     noted: bool = False
     """Whether a note says so: the network reads numbers of arguments, mixed or held."""
-    of_series: bool = False
-    """Whether steps that read numbers beside ids have names that nobody gave."""
+    beside_ids: bool = False
+    """Whether the steps read token ids beside them."""
+    given_words: bool = False
+    """Whether the user named the steps."""
 
     @classmethod
     def of(cls, find: Callable[[], Sequence[Sequence[Numbers | None]]], asked: Request) -> FeaturesFound:
@@ -48,13 +50,14 @@ class FeaturesFound:
         Raises:
             UsageError: If there are none, and the user named them.
         """
+        given_words = asked.tokens is not None
         try:
-            return cls(find(), asked.features)
+            return cls(find(), asked.features, given_words=given_words)
         except NoNumbersError as error:
             if asked.features is not None:
                 raise UsageError(f"features= names numbers, but {error}; leave it out") from error
             noted = isinstance(error, MixedNumbersError | HeldNumbersError)
-            return cls((), None, str(error), noted, isinstance(error, BesideTokensError) and asked.tokens is None)
+            return cls((), None, str(error), noted, isinstance(error, BesideTokensError), given_words)
 
     def put(self, found: Explanation, part: int, example: int) -> Explanation:
         """Return an explanation, of a readout or a line (``part``) and an example, with its features and notes on them.
@@ -66,7 +69,7 @@ class FeaturesFound:
         numbers = self.numbers[part][example] if self.numbers else None
         if numbers is None:
             why = (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()
-            tokens = steps_told_apart(found.tokens) if self.of_series else found.tokens
+            tokens = steps_told_apart(found.tokens) if self.beside_ids and not self.given_words else found.tokens
             return replace(found, tokens=tokens, no_features=self.why or NOT_BY_STEPS, notes=(*found.notes, *why))
         if self.names is not None and numbers.unnamed:
             raise UsageError(
@@ -77,7 +80,8 @@ class FeaturesFound:
         names = numbers.names if self.names is None else self._named(self.names, numbers, example)
         rest = found.token_scores - numbers.scores.sum(dim=1)
         features = Features(names, numbers.values, numbers.scores, rest, numbers.rest_of)
-        return replace(found, features=features, notes=(*found.notes, *numbers.notes))
+        shown = replace(found, features=features, notes=(*found.notes, *numbers.notes))
+        return shown if self.given_words else _at_steps_of_numbers(shown, numbers.steps)
 
     def _named(self, given: Sequence[str], numbers: Numbers, example: int) -> tuple[str, ...]:
         """Name the numbers of a sequence: all its own, else those of its arguments among all that an example reads."""
@@ -94,6 +98,13 @@ class FeaturesFound:
         known = [part for each in self.numbers if (numbers := each[example]) is not None for part in numbers.parts]
         counts = {part.name: part.values.shape[1] for part in sorted(known, key=lambda part: part.first)}
         return counts if all(part.values.shape[1] == counts[part.name] for part in known) else {}
+
+
+def _at_steps_of_numbers(found: Explanation, steps: Sequence[int] | None) -> Explanation:
+    """Name positions that are only numbered by the steps at which the numbers that are shown there stand."""
+    # held factors may be made of other steps, as in x[:, 1:] / x[:, :-1]: no position reads one step alone
+    numbered = found.tokens == tuple(f"x{t}" for t in range(len(found)))
+    return replace(found, tokens=tuple(f"x{step}" for step in steps)) if steps is not None and numbered else found
 
 
 def one_after_another(members: Sequence[Features | None]) -> Features | None:

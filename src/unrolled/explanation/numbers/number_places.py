@@ -238,7 +238,17 @@ def _part_of(row: Row, contributions: Tensor, index: Tensor) -> ArgumentNumbers:
     """Take entries of an argument, and what they contribute."""
     given = (row.leaf.detach(), contributions)
     values, scores = (each.reshape(-1).cpu()[index.clamp_min(0)].masked_fill(index < 0, 0.0) for each in given)
-    return ArgumentNumbers(row.name, values, scores, int((index[:, 0] < 0).sum()), row.first)
+    empty, steps = int((index[:, 0] < 0).sum()), _steps(index, row.leaf.shape)
+    return ArgumentNumbers(row.name, values, scores, empty, row.first, steps)
+
+
+def _steps(index: Tensor, shape: torch.Size) -> tuple[int, ...] | None:
+    """Return the step of an argument at which each position reads it; None if not exactly one axis tells them apart."""
+    if len(index) < 2 or bool((index < 0).any()):
+        return None
+    found = [at[:, 0].tolist() for at in torch.unravel_index(index, shape) if bool((at == at[:, :1]).all())]
+    apart = [each for each in found if len(set(each)) == len(each)]
+    return tuple(apart[0]) if len(apart) == 1 else None
 
 
 def _is_scattered(index: Tensor, shape: torch.Size) -> bool:

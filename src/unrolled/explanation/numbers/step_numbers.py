@@ -47,6 +47,12 @@ class Numbers:
     alone: bool = True
     """Whether these are all arguments with numbers."""
 
+    @property
+    def steps(self) -> tuple[int, ...] | None:
+        """The steps of the arguments at which the numbers of each position stand; None if these differ."""
+        found = {part.steps for part in self.parts}
+        return found.pop() if len(found) == 1 else None
+
     @classmethod
     def mean(cls, members: Sequence[Numbers]) -> Numbers:
         """Average what the members of an expansion say of the same numbers.
@@ -89,6 +95,8 @@ class ArgumentNumbers:
     """The number of steps that read none of it, for which zeros stand."""
     first: int = -1
     """The number of its first entry among those of all arguments."""
+    steps: tuple[int, ...] | None = None
+    """The step of the argument at which the numbers of each position stand; None if no one axis has a step for each."""
 
     @property
     def reads_nothing(self) -> bool:
