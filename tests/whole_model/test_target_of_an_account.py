@@ -33,6 +33,29 @@ def test_the_classes_of_one_example_are_no_examples():
         assert len(unrolled.account(Forecast(), torch.randn(1, 7, 4), target=target).output) == 1
 
 
+class EveryStep(Forecast):
+    def forward(self, series):
+        return self.head(self.rnn(series)[0])
+
+
+def test_the_classes_of_one_step_are_no_examples():
+    model, series = EveryStep(), torch.randn(1, 7, 4)
+    for target, shape in ((lambda output: output[:, -1], "1, 6"), (lambda output: output[:, :, 2], "1, 7")):
+        with pytest.raises(ShapeError, match=rf"the target gave shape \({shape}\); expected one number an example"):
+            unrolled.account(model, series, target=target)
+    assert len(unrolled.account(model, series, target=lambda output: output[:, -1, 2]).output) == 1
+
+
+def test_a_row_of_examples_is_told_by_the_arguments():
+    class OfLayers(EveryStep):
+        def forward(self, series):
+            return super().forward(series)[:, -1][None]  # (layers, batch, numbers)
+
+    model, series = OfLayers(), torch.randn(3, 7, 4)
+    found = unrolled.account(model, series, target=lambda output: output[:, :, 2])
+    torch.testing.assert_close(found.output, model(series)[0, :, 2].detach())
+
+
 def test_examples_that_stand_second_in_an_output_are_told_by_the_arguments():
     class Last(Forecast):
         def forward(self, series):

@@ -256,9 +256,10 @@ def _by_function(output: Any, target: Callable[[object], Tensor], arguments: obj
     if not isinstance(chosen, Tensor):
         raise ShapeError(f"the target gave {kind_of(chosen)}; expected a tensor, one number an example")
     count = chosen.numel()
-    of_one = isinstance(output, Tensor) and output.dim() == 2 and len(output) == 1  # (batch, classes), or (1, batch)
     sizes = [each.shape[:2] for _, each in leaves(arguments)]  # of time and batch, in either order
-    of_one &= not any(count in each and 1 not in each for each in sizes)
+    of_row = chosen.shape[:-1] == (1,) and any(1 in each for each in sizes)
+    of_one = isinstance(output, Tensor) and output.shape[:1] == (1,) and (output.dim() == 2 or of_row)
+    of_one &= not any(count in each and 1 not in each for each in sizes)  # (batch, classes), or (1, batch)
     if (of_one and count > 1) or (chosen.dim() > 1 and count != max(chosen.shape)):
         raise ShapeError(f"the target gave shape {tuple(chosen.shape)}; expected one number an example")
     return SelectedTarget(lambda output: select_target(output, target, count), function_name(target))
