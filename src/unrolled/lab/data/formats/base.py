@@ -105,6 +105,9 @@ class RowFormat(Format, Generic[R]):
     def rows(self, paths: Sequence[Path], kind: type[Corpus[object]]) -> Iterator[ValidRow[R] | InvalidRow]:
         """Read the examples of one split, in the order of the files; rows that are none in their places."""
 
+    def follow_training(self) -> None:
+        """Read what follows as the training files, which were read before it, where the files do not say otherwise."""
+
     def labels(self, value: R, kind: type[Corpus[object]]) -> Iterable[Hashable]:
         """Return the labels of an example that a training example must have too, for a model to predict them."""
         return ()
@@ -121,6 +124,7 @@ class RowFormat(Format, Generic[R]):
         """Read a corpus; also DataError for too few examples, and for a label that no training example has."""
         invalid: list[InvalidRow] = []
         train = self._valid(files.train, kind, invalid)
+        self.follow_training()
         given = [self._valid(paths, kind, invalid) for paths in (files.dev, files.test)]
         known = {label for row in train for label in self.labels(row.value, kind)}
         given = [self._with_known_labels(known, split, kind, invalid) for split in given]

@@ -10,6 +10,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 from unicodedata import normalize
@@ -18,7 +19,7 @@ from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Classification, Corpus, Example, RatedText, Regression, Relations
 from unrolled.lab.data.formats.base import RowFormat, ValidRow
 from unrolled.lab.data.json_lines import find_surrogate, read_json_objects, sample_table
-from unrolled.lab.data.reading import InvalidRow
+from unrolled.lab.data.reading import PLAIN, InvalidRow, Reading
 from unrolled.lab.data.tables.columns import choose_columns
 from unrolled.lab.data.tables.dialect import COMMAS, TABS, Dialect
 from unrolled.lab.data.tables.table import open_table
@@ -49,6 +50,11 @@ class LabelledFormat(RowFormat[Labelled]):
     kinds = (Classification, Regression, Relations)
     has_columns = True
 
+    def __init__(self, reading: Reading = PLAIN) -> None:
+        super().__init__(reading)
+        self.named: set[tuple[str, str]] = set()
+        """The names of the columns of text and label in the files that were read, where columns have names."""
+
     @abstractmethod
     def fields(self, path: Path, kind: type[Corpus[Any]]) -> Iterator[tuple[int, str, str] | InvalidRow]:
         """Yield the line at which each example of a file begins, its text and its label, as they are written."""
@@ -58,6 +64,12 @@ class LabelledFormat(RowFormat[Labelled]):
         for path in paths:
             for found in self.fields(path, kind):
                 yield found if isinstance(found, InvalidRow) else _row(path, *found, kind)
+
+    def follow_training(self) -> None:
+        """Take the columns of the training where another file has them too: what these hold there may mislead."""
+        if len(self.named) == 1:
+            ((text, label),) = self.named
+            self.reading = replace(self.reading, trained_text=text, trained_label=label)
 
     def labels(self, value: Labelled, kind: type[Corpus[Any]]) -> Iterable[str]:
         """Return the class; nothing for a number."""
@@ -141,6 +153,8 @@ class _Separated(LabelledFormat):
         table = open_table(path, self.dialects, self.reading, kind)
         self.notes += table.note(self.dialects[0])
         self.columns[table.chosen] = None
+        if table.header:
+            self.named.add((table.name(table.columns.text), table.name(table.columns.label)))
         for number, title in table.titles():
             error = malformed(path, number, "the names of the columns", repr(title), "delete the lines above them")
             yield InvalidRow(path, number, "above the names of the columns", error)
@@ -210,6 +224,7 @@ class JsonLines(LabelledFormat):
         said = f"texts from {keys[0]!r}, labels from {keys[1]!r}"
         self.notes.append(f"{path}: {said}")
         self.columns[said] = None
+        self.named.add(keys)
         return keys
 
 
