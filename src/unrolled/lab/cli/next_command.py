@@ -39,9 +39,10 @@ def next_command(run: Run, corpus: Corpus[Any]) -> str:
 
 
 def typed_path(path: Path) -> str:
-    """Write a path as a person would type it in the current folder."""
+    """Write a path as a person would type it in the current folder; none begins as an option does."""
     here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    typed = str(path.relative_to(here) if path.is_relative_to(here) else path)
+    return f"./{typed}" if typed.startswith("-") else typed
 
 
 def _with_text(command: str, folder: str, texts: Iterable[str]) -> str:
