@@ -58,3 +58,39 @@ def test_a_text_of_one_word_keeps_its_ids():
             return super().forward(ids, X)
 
     assert unrolled.explain(Text(), SHOP).tokens == ("3",) * 5
+
+
+class BesideText(nn.Module):
+    """Reads a text, and numbers elsewhere: of the whole text, as weights of its mean, or by a network of their own."""
+
+    def __init__(self, numbers):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.rnn, self.numbers = nn.Embedding(5, 3), nn.GRU(3, 6, batch_first=True), numbers
+        self.series, self.head = nn.GRU(2, 6, batch_first=True), nn.Linear(6, 1)
+
+    def forward(self, ids, x):
+        states = self.rnn(self.embed(ids))[0]
+        if self.numbers == "weights":
+            return self.head((states * x[..., :1]).mean(1))
+        past = self.series(x)[0] if self.numbers == "series" else x.sum()
+        return self.head((states + past).mean(1))
+
+
+@pytest.mark.parametrize("numbers", ["whole", "weights", "series"])
+def test_a_text_of_one_word_keeps_its_ids_where_its_steps_read_no_numbers(numbers):
+    found = unrolled.explain(BesideText(numbers), SHOP, X)
+    assert found.sequences[0].tokens == ("3",) * 5
+    if numbers == "series":
+        assert found.sequences[1].tokens == ("x0", "x1", "x2", "x3", "x4")
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_steps_that_read_one_id_from_the_last_to_the_first_have_the_names_of_their_numbers(steps):
+    class Backwards(Sales):
+        def forward(self, ids, x):
+            return super().forward(ids, x.flip(1))
+
+    names = ("x4", "x3", "x2", "x1", "x0")
+    assert unrolled.explain(Backwards(steps=steps), SHOP, X).tokens == names
+    assert unrolled.explain(Sales(steps=steps), SHOP, X).tokens == names[::-1]  # the control

@@ -14,14 +14,12 @@ from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.numbers.no_numbers import (
     NOT_BY_STEPS,
-    BesideTokensError,
     HeldNumbersError,
     MixedNumbersError,
     NoNumbersError,
 )
 from unrolled.explanation.numbers.step_numbers import Numbers, joined_rest
 from unrolled.explanation.request import Request
-from unrolled.explanation.tokens.token_names import steps_told_apart
 
 __all__ = ["FeaturesFound", "one_after_another"]
 
@@ -38,8 +36,6 @@ class FeaturesFound:
     """Why there are none."""
     noted: bool = False
     """Whether a note says so: the network reads numbers of arguments, mixed or held."""
-    beside_ids: bool = False
-    """Whether the steps read token ids beside them."""
     given_words: bool = False
     """Whether the user named the steps."""
 
@@ -50,14 +46,12 @@ class FeaturesFound:
         Raises:
             UsageError: If there are none, and the user named them.
         """
-        given_words = asked.tokens is not None
         try:
-            return cls(find(), asked.features, given_words=given_words)
+            return cls(find(), asked.features, given_words=asked.tokens is not None)
         except NoNumbersError as error:
             if asked.features is not None:
                 raise UsageError(f"features= names numbers, but {error}; leave it out") from error
-            noted = isinstance(error, MixedNumbersError | HeldNumbersError)
-            return cls((), None, str(error), noted, isinstance(error, BesideTokensError), given_words)
+            return cls((), None, str(error), isinstance(error, MixedNumbersError | HeldNumbersError))
 
     def put(self, found: Explanation, part: int, example: int) -> Explanation:
         """Return an explanation, of a readout or a line (``part``) and an example, with its features and notes on them.
@@ -69,8 +63,7 @@ class FeaturesFound:
         numbers = self.numbers[part][example] if self.numbers else None
         if numbers is None:
             why = (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()
-            tokens = steps_told_apart(found.tokens) if self.beside_ids and not self.given_words else found.tokens
-            return replace(found, tokens=tokens, no_features=self.why or NOT_BY_STEPS, notes=(*found.notes, *why))
+            return replace(found, no_features=self.why or NOT_BY_STEPS, notes=(*found.notes, *why))
         if self.names is not None and numbers.unnamed:
             raise UsageError(
                 f"features= may name numbers of argument {', '.join(numbers.unnamed)}, which enter several steps and "

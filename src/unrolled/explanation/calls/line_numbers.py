@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from unrolled.explanation.numbers.no_numbers import (
+    BESIDE_TOKENS,
     MIXED,
     SEVERAL,
-    BesideTokensError,
     MixedNumbersError,
     NoNumbersError,
     NotByStepsError,
@@ -57,7 +57,7 @@ def numbers_of_lines(
     """
     strands, batch = mode.strands, len(output)
     if any(row.kind == "token" for row in mode.rows.rows):
-        raise BesideTokensError
+        raise NoNumbersError(BESIDE_TOKENS)
     direct = LinearOutput(output, [strand.states for strand in strands], keeps=True).gradients
     at_inputs = _at_inputs(mode, find_covectors(strands, direct, whole=True).entering)
     rows = list(mode.rows.rows)

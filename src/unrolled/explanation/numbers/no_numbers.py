@@ -9,11 +9,11 @@ from unrolled.held_forward.held_only import held_last
 from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = [
+    "BESIDE_TOKENS",
     "MIXED",
     "NOT_BY_STEPS",
     "ONLY_INTEGERS",
     "SEVERAL",
-    "BesideTokensError",
     "HeldNumbersError",
     "MixedNumbersError",
     "NoNumbersError",
@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 NOT_BY_STEPS = "no number of an argument reaches the network step by step"
+BESIDE_TOKENS = "the model reads token ids beside numbers; unrolled.account tells what each contributes"
 ONLY_INTEGERS = (
     "the arguments hold no floating-point numbers; integers and booleans are read as token ids and masks, so pass "
     "numbers as floating-point tensors"
@@ -33,13 +34,6 @@ MIXED = "numbers of several steps of the arguments enter one step of the network
 
 class NoNumbersError(UsageError):
     """A model reads no numbers step by step, or their contributions are not known; the message says why."""
-
-
-class BesideTokensError(NoNumbersError):
-    """A model reads token ids as well."""
-
-    def __init__(self) -> None:
-        super().__init__("the model reads token ids beside numbers; unrolled.account tells what each contributes")
 
 
 class MixedNumbersError(NoNumbersError):

@@ -27,7 +27,7 @@ from unrolled.decomposition.opening.parity import PARITY
 from unrolled.errors import UnrolledError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.numbers.no_numbers import (
-    BesideTokensError,
+    BESIDE_TOKENS,
     NoNumbersError,
     NotByStepsError,
     not_followed,
@@ -83,7 +83,7 @@ def _of_run(
     states = mode.by_direction(2 if recorded.rnn.bidirectional else 1, packed)
     rows, inputs = mode.rows.rows, mode.read
     if any(row.kind == "token" for row in rows):
-        raise BesideTokensError
+        raise NoNumbersError(BESIDE_TOKENS)
     if states[0].dtype not in PARITY:
         raise NoNumbersError(f"the network computes in {states[0].dtype}, which is too coarse")
     if inputs is None or not inputs.requires_grad:

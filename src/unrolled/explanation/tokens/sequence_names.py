@@ -153,7 +153,7 @@ def _numbered(count: int, row: int, traces: Traces) -> tuple[str, ...]:
     plain = tuple(f"x{t}" for t in range(count))
     if not traces.found or (traces.found[0].ids is None and traces.looked_up):
         return plain
-    trace = traces.found[0]
+    trace = traces.that_names(row)
     if trace.ids is not None:
         nothing = plain if trace.joins_others else [OWN_VECTOR] * count
         return tuple(" ".join(map(str, each)) or other for each, other in zip(trace.ids[row], nothing, strict=True))

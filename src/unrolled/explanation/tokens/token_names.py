@@ -20,7 +20,6 @@ __all__ = [
     "checked_words",
     "of_one_argument",
     "padded_words",
-    "steps_told_apart",
     "token_names",
     "without_padding",
     "word_rows",
@@ -65,7 +64,7 @@ def token_names(
     """
     if tokens is None:
         if traces.found and (traces.found[0].ids is not None or not traces.looked_up):
-            return [_ids(traces.found[0], row) for row in order], ()
+            return [_ids(traces.that_names(row), row) for row in order], ()
         note = (f"{UNKNOWN}; positions are numbered",) if traces.looked_up else ()
         return [tuple(f"x{t}" for t in range(n)) for n in lengths], note
     rows, traces = word_rows(tokens, len(lengths)), traces.of_tokens
@@ -89,13 +88,6 @@ def token_names(
     # of a text without traces the order is the user's word
     note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if not traces.found else ()
     return [tuple(row) for row in rows], note if traces.looked_up else ()
-
-
-def steps_told_apart(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Number the steps of a series that all read one id, such as the number of a shop beside its sales of each day."""
-    numbered = tuple(f"x{t}" for t in range(len(names)))
-    ids = [name for name, number in zip(names, numbered, strict=True) if name != number]
-    return numbered if len(ids) > 1 and len(set(ids)) == 1 else names
 
 
 def of_one_argument(trace: Trace, name: Callable[[Trace], Names | None]) -> Names | None:

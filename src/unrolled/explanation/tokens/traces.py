@@ -48,6 +48,17 @@ class Traces:
         """Whether the likeliest text is one of ids."""
         return bool(self.found) and self.found[0].ids is not None
 
+    def that_names(self, row: int) -> Trace:
+        """Return the trace that names the steps of a sequence to which nobody gave words: the likeliest text.
+
+        Where all steps read one id of it, as the number of a shop, and a number each, it is the trace of the numbers.
+        """
+        text = self.found[0]
+        ids = [each for each in text.ids[row] if each] if text.ids is not None else []
+        if len(ids) < 2 or len(set(ids)) > 1:
+            return text
+        return next((each for each in self.found if each.ids is None and all(each.places[row])), text)
+
     def word_count(self, positions: int) -> int | None:
         """Return how many words of a text name so many positions: None if these read ids, so that all words must do.
 
