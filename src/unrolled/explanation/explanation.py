@@ -142,7 +142,7 @@ def refuse_others(one: Attribution, others: Sequence[object]) -> None:
     """Refuse what cannot be shown beside an explanation.
 
     Raises:
-        UsageError: If it is no explanation, or one of another text, target or model.
+        UsageError: If it is no explanation, or one of another text, target, model or seed.
     """
     for other in others:
         if not isinstance(other, Attribution):
@@ -150,8 +150,9 @@ def refuse_others(one: Attribution, others: Sequence[object]) -> None:
         named_alike = (other.tokens, other.target) == (one.tokens, one.target)
         if named_alike and not _nearly_one_logit(one, other):
             raise UsageError(
-                f"what is shown beside this explanation is one of another model: its logit is {other.ledger.logit:.4g}"
-                f", that of this one is {one.ledger.logit:.4g}; expected other expansions of this one"
+                "what is shown beside this explanation is one of another model, function of the outputs or seed: its "
+                f"logit is {other.ledger.logit:.4g}, that of this one is {one.ledger.logit:.4g}; expected other "
+                "expansions of this one"
             )
         if not named_alike and not _same_numbers(one, other):
             raise UsageError(
@@ -167,6 +168,10 @@ def _same_numbers(one: Attribution, other: Attribution) -> bool:
 
 
 def _nearly_one_logit(one: Attribution, other: Attribution) -> bool:
-    """Whether two logits differ by no more than runs of one model in bfloat16 do, alone and in a batch."""
-    largest = max(abs(one.ledger.logit), abs(one.ledger.bias))
+    """Whether two logits differ by no more than runs of one model in bfloat16 do, alone and in a batch.
+
+    They differ by the rounding of what sums to the logit, which is larger where it cancels.
+    """
+    parts = (one.ledger.logit, one.ledger.initial, *one.biases.values(), *one.token_scores.tolist())
+    largest = max(map(abs, parts))
     return math.isclose(one.ledger.logit, other.ledger.logit, rel_tol=0.0, abs_tol=0.01 * largest + 1e-5)
