@@ -169,6 +169,20 @@ def test_transforms_in_which_derivatives_would_be_lost(transform, of):
     assert torch.func.grad(lambda scale: scale * opened(tensor).scores(w).nansum())(torch.ones(())) != 0
 
 
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacfwd])
+def test_detached_tensors_in_a_transform_are_constants_of_it(transform):
+    rnn, w = nn.GRU(E, D, batch_first=True), torch.ones(D)
+
+    def score(inputs):
+        return unrolled.decompose(rnn, inputs).scores(w).nansum()
+
+    found = transform(lambda x: x.sum() * score(x.detach()))(X)
+    torch.testing.assert_close(found, score(X).expand(X.shape))
+    twice = torch.func.grad(lambda y: transform(lambda x: score((x * y).detach()))(X).sum())
+    with pytest.raises(UsageError, match=r"belongs to a transform of torch\.func"):  # the control
+        twice(torch.ones(()))
+
+
 class Opened(nn.Module):
     def __init__(self, rnn):
         super().__init__()

@@ -7,7 +7,8 @@ from numbers import Real
 
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import get_unwrapped, is_batchedtensor, is_functorch_wrapped_tensor, is_gradtrackingtensor
+from torch.autograd.forward_ad import unpack_dual
 from torch.nn.parameter import is_lazy
 
 from unrolled.errors import NonFiniteError, ShapeError, UsageError, kind_of
@@ -51,14 +52,22 @@ def refuse_transformed(named: Mapping[str, object]) -> None:
     """Refuse tensors of a transform of torch.func, whose derivatives would be lost: of zero, without a word.
 
     Raises:
-        UsageError: If one belongs to vmap, grad or jvp.
+        UsageError: If one belongs to vmap, or to a grad or jvp that it was not detached from.
     """
     for (name, *place), value in leaves(dict(named)):
-        if is_functorch_wrapped_tensor(value):
+        if _is_transformed(value):
             raise UsageError(
                 f"{_at(name, place)} belongs to a transform of torch.func (vmap, grad, jvp), and terms have no "
                 "derivatives; call unrolled.decompose outside of it, for several sequences at once on a batch"
             )
+
+
+def _is_transformed(value: Tensor) -> bool:
+    """Whether one transform differentiates or maps a tensor, or several met it, of which only the last one tells."""
+    if is_batchedtensor(value) or not is_gradtrackingtensor(value):
+        return is_batchedtensor(value)
+    several = is_functorch_wrapped_tensor(get_unwrapped(value))
+    return several or value.requires_grad or unpack_dual(value).tangent is not None
 
 
 def refuse_nested(named: Mapping[str, object]) -> None:
