@@ -127,3 +127,35 @@ def test_which_of_several_types_of_numbers_is_read(call):
         call(Weighs("linear"), X.float(), weight, True)
     with pytest.raises(UsageError, match=r"argument of torch.float64, .* pass x.to\(torch.float32\)"):
         call(Weighs("linear"), X, weight.float(), False)
+
+
+class Weighted(nn.Module):
+    """Weighs states by a softmax of integers that it makes of ids, which torch refuses."""
+
+    kind = torch.int64
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(3, 4), nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, ids):
+        weights = torch.softmax((ids != 0).to(self.kind), dim=-1)
+        return (self.rnn(self.embed(ids))[0] * weights[..., None]).sum(dim=1)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_ids_are_not_blamed_for_an_error_of_another_layer_in_a_container(call):
+    ids = torch.tensor([[1, 2, 1]], device="cpu")
+    model = nn.Sequential(Weighted(), nn.Linear(4, 2))
+    with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+        call(model, ids)
+    model[0].kind = torch.float32
+    assert call(model, ids) is not None  # the control
+
+
+def test_weights_of_a_parametrized_layer_are_its_own():
+    weighted = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3, bias=False))
+    model = nn.Sequential(weighted, Model("none"))
+    with pytest.raises(UsageError, match=r"argument of torch.int64, .* pass x.to\(torch.float32\)$"):
+        unrolled.account(model, X.long())
+    assert unrolled.account(model, X.float()).closes  # the remedy

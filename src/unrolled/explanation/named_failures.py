@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.parametrize import is_parametrized
 
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
 from unrolled.held_forward.operations.operands import holds_numbers
@@ -100,14 +101,14 @@ def _types_named(text: str) -> list[torch.dtype]:
 
 
 def _failed_layer(error: Exception) -> tuple[Tensor | None, torch.dtype | None]:
-    """Return what the layer of torch.nn that failed reads, and the type of numbers of its weights."""
+    """Return what the layer of torch.nn that failed reads, and the type of the numbers of its own weights."""
     read, computes_in = None, None
     for frame, _ in walk_tb(error.__traceback__):
         layer, value = frame.f_locals.get("self"), frame.f_locals.get("input")
         of_torch = frame.f_globals.get("__name__", "").startswith("torch.nn.modules.")
         if of_torch and isinstance(layer, nn.Module) and isinstance(value, Tensor):
-            read = value
-            computes_in = next((each.dtype for each in layer.parameters() if each.is_floating_point()), read.dtype)
+            own = layer.parameters(recurse=is_parametrized(layer))  # of a container, another layer may have failed
+            read, computes_in = value, next((each.dtype for each in own if each.is_floating_point()), value.dtype)
     return read, computes_in
 
 
