@@ -10,11 +10,12 @@ import pytest
 import torch
 
 import unrolled
-from unrolled.errors import ShapeError, UnknownNameError, UsageError
+from unrolled.errors import DataError, ShapeError, UnknownNameError, UsageError
 from unrolled.lab.data.corpus import Classification, Example, RatedText, Regression
 from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks.classify import Classify
 from unrolled.lab.tasks.regress import Regress
+from unrolled.lab.tasks.relate import Relate, RelateSettings
 from unrolled.lab.tasks.tag import Tag
 from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
@@ -208,3 +209,13 @@ def test_a_task_without_one_output_for_a_text_is_refused():
     run.task = Tag.__new__(Tag)
     with pytest.raises(UsageError, match="the task tag has no one output for a whole text"):
         run.predict(["she lives in Paris"])
+
+
+@pytest.mark.parametrize(("task", "model"), [(Classify, SMALL), (Relate, RelateSettings(hidden=6, embedding=5))])
+def test_two_classes_of_one_name_are_refused_before_the_training(task, model):
+    examples = tuple(Example((("bad", "good")[k % 2],), k % 2) for k in range(8))
+    splits = {"train": examples, "dev": examples, "test": examples}
+    with pytest.raises(DataError, match="^the labels a, a contain a name twice; expected different names$"):
+        task.from_corpus(Classification(name="twice", labels=("a", "a"), **splits), model)
+    once = Classification(name="once", labels=("a", "b"), **splits)
+    assert task.from_corpus(once, model).outputs == ("a", "b")  # the control

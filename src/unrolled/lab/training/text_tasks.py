@@ -73,7 +73,9 @@ class TextClassification(TextTask[D]):
 
     @classmethod
     def from_corpus(cls, corpus: D, architecture: PooledSettings) -> Self:
-        """Collect the lower-cased words of the training texts, and the labels."""
+        """Collect the lower-cased words of the training texts, and the labels; DataError if two are the same."""
+        if len(set(corpus.labels)) < len(corpus.labels):
+            raise DataError(f"the labels {', '.join(corpus.labels)} contain a name twice; expected different names")
         words = Vocabulary.from_texts((example.tokens for example in corpus.train), lowercase=True)
         return cls(architecture, words, corpus.labels)
 
