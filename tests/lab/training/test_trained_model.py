@@ -215,7 +215,7 @@ def test_a_task_without_one_output_for_a_text_is_refused():
 def test_two_classes_of_one_name_are_refused_before_the_training(task, model):
     examples = tuple(Example((("bad", "good")[k % 2],), k % 2) for k in range(8))
     splits = {"train": examples, "dev": examples, "test": examples}
-    with pytest.raises(DataError, match="^the labels a, a contain a name twice; expected different names$"):
+    with pytest.raises(DataError, match=r"^the labels a, a contain a name twice; expected different names$"):
         task.from_corpus(Classification(name="twice", labels=("a", "a"), **splits), model)
     once = Classification(name="once", labels=("a", "b"), **splits)
     assert task.from_corpus(once, model).outputs == ("a", "b")  # the control
