@@ -81,6 +81,27 @@ def test_words_of_the_past_name_the_steps_that_read_it():
     assert list(found.tokens) == [*DAYS, *NEXT[:2]]
 
 
+class Backwards(Forecast):
+    """Reads a series from its last step to its first, without what a mask leaves out."""
+
+    def forward(self, past, mask):
+        state = None
+        for step in (past * mask[..., None]).flip(1).unbind(1):
+            state = self.encoder_cell(step, state)
+        return self.head(state)
+
+    def __init__(self):
+        super().__init__()
+        self.encoder_cell = nn.GRUCell(2, 4).double()
+
+
+def test_words_of_a_masked_series_of_one_step_stay_at_its_step():
+    mask = torch.tensor([[0, 0, 0, 0, 1.0], [1.0] * 5]).double()
+    short, whole = unrolled.explain_batch(Backwards(), PAST, mask, target=0, tokens=[DAYS] * 2)
+    assert list(short.tokens) == ["Fri", *["‹no token›"] * 4]
+    assert list(whole.tokens) == DAYS[::-1]  # the control
+
+
 PAST_NAMES, FUTURE_NAMES = ["load", "wind"], ["price", "holiday"]
 DECODED = ("load", "wind", "price", "holiday")
 

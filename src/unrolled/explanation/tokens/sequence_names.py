@@ -127,7 +127,7 @@ def tokens_of_sequence(given: object, name: str, count: int, row: int, traces: T
         raise UsageError(f"the tokens of {name} are {kind_of(given)}; expected a list of words")
     words = [str(each) for each in given]
     for trace in traces.found:
-        if len(words) == count and _is_first_input(trace, row):
+        if len(words) == count and _is_first_input(trace):
             continue
         named = of_one_argument(trace, lambda each: _placed(words, row, each))
         if named is not None:
@@ -196,10 +196,13 @@ def _placed(words: Sequence[str], row: int, trace: Trace) -> tuple[str, ...] | N
     return named.pop() if len(named) == 1 else None
 
 
-def _is_first_input(trace: Trace, row: int) -> bool:
-    """Tell whether a sequence reads vectors of an argument at its first position alone, as a decoder may do."""
-    first, *later = trace.places[row] or ((),)
-    return trace.ids is None and bool(first) and bool(later) and not any(later)
+def _is_first_input(trace: Trace) -> bool:
+    """Tell whether sequences read vectors of an argument at the first position alone, as those of a decoder may do.
+
+    Where one of them reads more, those that read one vector are padded behind it.
+    """
+    several = [row for row in trace.places if len(row) > 1 and any(row)]
+    return trace.ids is None and bool(several) and all(row[0] and not any(row[1:]) for row in several)
 
 
 def _by_part(words: Sequence[str], read: Sequence[int], trace: Trace) -> list[dict[int, str]]:
