@@ -173,5 +173,6 @@ def _nearly_one_logit(one: Attribution, other: Attribution) -> bool:
     They differ by the rounding of what sums to the logit, which is larger where it cancels.
     """
     parts = (one.ledger.logit, one.ledger.initial, *one.biases.values(), *one.token_scores.tolist())
-    largest = max(map(abs, parts))
-    return math.isclose(one.ledger.logit, other.ledger.logit, rel_tol=0.0, abs_tol=0.01 * largest + 1e-5)
+    share = max(0.01, 4 * one.rounding, 4 * other.rounding)
+    allowed = share * max(map(abs, parts)) + 1e-5
+    return math.isclose(one.ledger.logit, other.ledger.logit, rel_tol=0.0, abs_tol=allowed)
