@@ -24,7 +24,7 @@ _ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
 """How Python, numpy and torch name a text that they cannot read: not within "stride" or "distribution"."""
 _TWO_TYPES = re.compile(
     r"same dtype, |input dtype \(.+ weight dtype|must have the type .+ got type|should be the same|expected scalar type"
-    r"|mixed dtype|not implemented for '"
+    r"|mixed dtype|not implemented for '|Type promoting not supported"
 )
 """How torch says that it has numbers of two types, or those of one that it cannot read."""
 _TYPE = re.compile(r"torch\.(\w+)\b|\b(double|float|half|bfloat16|long|int)\b", re.IGNORECASE)
@@ -104,7 +104,10 @@ def _failed_layer(error: Exception) -> tuple[Tensor | None, torch.dtype | None]:
     """Return what the layer of torch.nn that failed reads, and the type of the numbers of its own weights."""
     read, computes_in = None, None
     for frame, _ in walk_tb(error.__traceback__):
-        layer, value = frame.f_locals.get("self"), frame.f_locals.get("input")
+        function = frame.f_code
+        if function.co_name != "forward" or function.co_argcount < 2:
+            continue
+        layer, value = (frame.f_locals.get(name) for name in function.co_varnames[:2])
         of_torch = frame.f_globals.get("__name__", "").startswith("torch.nn.modules.")
         if of_torch and isinstance(layer, nn.Module) and isinstance(value, Tensor):
             own = layer.parameters(recurse=is_parametrized(layer))  # of a container, another layer may have failed
