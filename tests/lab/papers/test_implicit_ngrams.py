@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from unrolled.lab.papers.analyses.sentences import polar_adjectives
+from unrolled.lab.papers.framework import trial_corpora
 from unrolled.lab.papers.framework.experiment import Result, TrialSetup
 from unrolled.lab.papers.framework.synthetic_corpora import negation as negation_corpus
 from unrolled.lab.papers.framework.trial_training import full_settings
@@ -230,7 +231,7 @@ def test_at_scale_day_figures_open_the_networks_of_table_3(tmp_path, monkeypatch
 
     for module in (table3, negation, triangle, tsne):
         monkeypatch.setattr(module, "train_once", record)
-    for module in (table3, polar_adjectives, triangle, tsne):
+    for module in (table3, polar_adjectives, trial_corpora, tsne):
         monkeypatch.setattr(module, "load_cached", lambda name, *_: replace(negation_corpus((8, 4, 4)), name=name))
     monkeypatch.setattr(polar_adjectives, "sst2_adjectives", lambda _: None)
     figures = (negation.Negation(), triangle.TriangleOfScores(), tsne.MapOfContexts())
