@@ -62,11 +62,10 @@ class SequenceModel(nn.Module):
 
     def __init__(self, settings: PooledSettings, words: int, features: int, outputs: int) -> None:
         super().__init__()
-        self.reader, self.encoder = (
-            make_embedding_and_encoder(settings, words)
-            if words
-            else (Scale(features), make_encoder(settings, features))
-        )
+        if words:
+            self.reader, self.encoder = make_embedding_and_encoder(settings, words)
+        else:
+            self.reader, self.encoder = Scale(features), make_encoder(settings, features)
         self.pooling = make_pooling(settings)
         self.dropout = nn.Dropout(settings.dropout)
         self.head = nn.Linear(pooled_feature_count(settings), outputs)

@@ -194,8 +194,10 @@ def make_classifier(
     Returns:
         The model, in training mode.
     """
+    embedding, encoder = make_embedding_and_encoder(settings, words)
     return Classifier(
-        *make_embedding_and_encoder(settings, words),
+        embedding=embedding,
+        encoder=encoder,
         pooling=make_pooling(settings),
         head=head(pooled_feature_count(settings), outputs),
         dropout=settings.dropout,

@@ -95,8 +95,10 @@ class Rank(VocabularyTask[Selection, "QuestionBatch"]):
         from unrolled.lab.models.ranker import Ranker, make_comparison
 
         chosen = self.architecture
+        embedding, encoder = make_embedding_and_encoder(chosen, len(self.vocabulary))
         return Ranker(
-            *make_embedding_and_encoder(chosen, len(self.vocabulary)),
+            embedding=embedding,
+            encoder=encoder,
             pooling=make_pooling(chosen),
             match=make_comparison(pooled_feature_count(chosen), chosen.dropout),
             counts=WordOverlap.feature_count if chosen.overlap else 0,

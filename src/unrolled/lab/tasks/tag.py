@@ -106,8 +106,10 @@ class Tag(VocabularyTask[Tagging, "TaggedBatch"]):
         chosen = self.architecture
         shapes = nn.Embedding(len(SHAPES), chosen.shapes, padding_idx=0) if chosen.shapes else None
         output: TagOutput = LinearChainCRF(self.grammar) if chosen.crf else IndependentTags()
+        embedding, encoder = make_embedding_and_encoder(chosen, len(self.vocabulary), extra_features=chosen.shapes)
         return Tagger(
-            *make_embedding_and_encoder(chosen, len(self.vocabulary), extra_features=chosen.shapes),
+            embedding=embedding,
+            encoder=encoder,
             head=nn.Linear(feature_count(chosen), len(self.tags)),
             output=output,
             shapes=shapes,
