@@ -53,8 +53,7 @@ def test_the_steps_are_found_and_their_ngrams_are_exact(name):
 
 
 @pytest.mark.parametrize("name", ["CfC", "LTC"])
-def test_a_step_that_the_network_never_reads_contributes_nothing(name):
-    """The state of an example is that of its own steps: an n-gram of later steps is the same whatever came before."""
+def test_an_ngram_of_one_step_has_the_same_term_in_every_series(name):
     model, other = Model(name), X.clone()
     other[:, 0] += 1.0
     one, two = (unrolled.explain(model, x[:1], target=1) for x in (X, other))

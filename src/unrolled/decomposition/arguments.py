@@ -64,8 +64,10 @@ def refuse_transformed(named: Mapping[str, object]) -> None:
 
 def _is_transformed(value: Tensor) -> bool:
     """Whether one transform differentiates or maps a tensor, or several met it, of which only the last one tells."""
-    if is_batchedtensor(value) or not is_gradtrackingtensor(value):
-        return is_batchedtensor(value)
+    if is_batchedtensor(value):
+        return True
+    if not is_gradtrackingtensor(value):
+        return False
     several = is_functorch_wrapped_tensor(get_unwrapped(value))
     return several or value.requires_grad or unpack_dual(value).tangent is not None
 
