@@ -40,6 +40,7 @@ from unrolled.lab.papers.framework.synthetic_corpora import negation, topics
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_training import train_and_measure, train_model, train_once
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_settings, main_models_first
+from unrolled.lab.tasks.classify import Classify
 
 __all__ = ["CORPORA", "PUBLISHED", "SentimentAndTopics", "learn", "read_corpus", "without_long"]
 
@@ -158,7 +159,9 @@ class SentimentAndTopics(Experiment):
         return Report(tables)
 
 
-def learn(corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup) -> dict[str, Any]:
+def learn(
+    corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup, task: str | type[Classify] = "classify"
+) -> dict[str, Any]:
     """Train the network that the settings of a trial name, choose the epoch on dev, measure on test."""
     size = chosen["side"] ** 2 if chosen["model"] == "MM" else chosen["hidden"]
     model = {
@@ -170,8 +173,8 @@ def learn(corpus: Classification, chosen: Mapping[str, Any], setup: TrialSetup) 
     }
     training = pick(chosen, _LEARNED)
     sizes = {"examples": [*map(len, corpus.splits.values())], "largest": _largest(corpus)}
-    train = train_once if chosen["corpus"] in _SHARED else train_model
-    return {**sizes, **train_and_measure(setup, "classify", corpus, model, training, train_with=train)}
+    train = train_once if chosen["corpus"] in _SHARED and isinstance(task, str) else train_model
+    return {**sizes, **train_and_measure(setup, task, corpus, model, training, train_with=train)}
 
 
 @lru_cache(maxsize=1)
