@@ -50,9 +50,20 @@ def test_dev_chooses_and_the_distance_is_that_on_test(best, apart):
     assert choice[-1][3].startswith(apart)
 
 
-def test_each_training_is_compared_by_itself():
+def differences_from_zero(results):
+    """The mean difference to p = 0 in each table of differences, by what its title says of trainings."""
+    tables = [t for t in ContentShareOfTexts().report(results, "cpu").tables if "less that of each" in t.title]
+    of_zero = [next(row for row in table.cells() if row[0] == "shares(0)") for table in tables]
+    return {table.title.partition(" (")[2]: row[-1][:6] for table, row in zip(tables, of_zero, strict=True)}
+
+
+def test_trainings_are_compared_by_their_mean_and_each_by_itself():
     trials = ContentShareOfTexts().trials("cpu")
-    results = [result(t, "shares" if t.settings["seed"] == 0 else "shares(0)") for t in trials]
-    first, second = (t for t in ContentShareOfTexts().report(results, "cpu").tables if "less that of each" in t.title)
-    of_zero = [next(row for row in table.cells() if row[0] == "shares(0)") for table in (first, second)]
-    assert [row[-1][:6] for row in of_zero] == ["+0.100", "-0.100"]
+    results = [result(t, "shares" if t.settings["seed"] == 0 else "shares(0)", 50) for t in trials]
+    assert differences_from_zero(results) == {
+        "mean of both trainings)": "+0.000",
+        "training 1)": "+0.150",
+        "training 2)": "-0.150",
+    }
+    of_one = [each for each in results if each.trial.settings["seed"] == 0]
+    assert differences_from_zero(of_one) == {"training 1)": "+0.150"}  # one training has no mean

@@ -66,9 +66,10 @@ class ContentShareOfTexts(Experiment):
             tables.append(mean_table(dev, _PS, "Dev texts of the first training", "dev"))
         if test:
             tables.append(mean_table(test, (*_PS, *_BESIDE), "Test texts, means over trainings"))
-            for seed in _SEEDS:
-                if of_seed := where(test, seed=seed):
-                    tables.append(_against_default(of_seed, f" (training {seed + 1})"))
+            of_seeds = {f"training {seed + 1}": of_seed for seed in _SEEDS if (of_seed := where(test, seed=seed))}
+            if len(of_seeds) > 1:
+                tables.append(_against_default(test, "mean of both trainings"))
+            tables.extend(_against_default(of_seed, training) for training, of_seed in of_seeds.items())
         if choice := choice_table(results, _PS, (_DEFAULT,)):
             tables.append(choice)
         if missing := missing_table(results):
@@ -76,6 +77,6 @@ class ContentShareOfTexts(Experiment):
         return Report(tables)
 
 
-def _against_default(results: Sequence[Result], training: str) -> Table:
+def _against_default(results: Sequence[Result], trainings: str) -> Table:
     table = against_table(results, _DEFAULT, [method for method in (*_PS, *_BESIDE) if method != _DEFAULT])
-    return replace(table, title=table.title + training)
+    return replace(table, title=f"{table.title} ({trainings})")
