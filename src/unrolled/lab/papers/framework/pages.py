@@ -27,8 +27,8 @@ hand, and are shown only beside the results that they were written for. """
 _READING = """\
 In an item's tables our number stands first, the published one in brackets. ± is the sample standard deviation (n - 1)
 over seeds, or over what the table names; a number without it is of one seed, unless its table says otherwise. Trainings
-that diverged are left out of means. Epochs were chosen on dev, and so were settings unless an item says otherwise; each
-training was measured once on test data."""
+that diverged are left out of means. Unless an item says otherwise, epochs and settings were chosen on dev, and
+each training was measured once on test data."""
 _UNEXPLAINED = "unexplained.md"
 """In the folder of results: a section of the summary, written by hand."""
 _JUDGED = {True: "agrees", False: "differs", None: "not tested, no training has learned"}
