@@ -45,7 +45,7 @@ Scale = Literal["smoke", "cpu", "day", "paper"]
 SCALES: dict[Scale, str] = {
     "smoke": "made-up data, seconds: checks that the code runs",
     "cpu": "real data where the item needs it; at most about forty minutes of one core for most items, hours for a few",
-    "day": "hours on two cores; the papers' own models and data as far as they are available",
+    "day": "minutes to days of one core; the papers' own models and data as far as they are available",
     "paper": "the paper's own sizes, for a GPU",
 }
 """How large an experiment is, from the smallest scale to the largest."""
