@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError, StrictError, UsageError
+from unrolled.errors import RandomOperationError, ShapeError, StrictError, UsageError
 
 
 class Forecast(nn.Module):
@@ -190,3 +190,50 @@ def test_a_class_of_every_step_is_told_how_to_pick_the_last_one(call, batch_firs
     with pytest.raises((ShapeError, UsageError), match=re.escape(last)):
         call(model, series, target=0)
     assert len(call(model, series, target=pick)) == 3
+
+
+def _doubled(output):
+    return output["logits"].mul_(2)[:, 0]
+
+
+def _popped(output):
+    return output.pop("logits")[:, 0]
+
+
+def _first_removed(output):
+    output["steps"].pop(0)
+    return output["steps"][0][:, 0]
+
+
+def _clipped(output):
+    return output["logits"].clamp_(min=-0.1)[:, 0]
+
+
+class Named(Forecast):
+    def forward(self, series):
+        states = self.rnn(series)[0]
+        return {"logits": self.head(states[:, -1]), "steps": [self.head(states[:, k]) for k in range(3)]}
+
+
+@pytest.mark.parametrize("target", [_doubled, _popped, _first_removed])
+@pytest.mark.parametrize("call", [unrolled.account, unrolled.explain_batch])
+def test_a_target_that_changes_the_output_is_refused_by_what_it_does(call, target):
+    with pytest.raises(UsageError, match=r"the target changes the model's output.*: out \* 2, not out\.mul_\(2\);"):
+        call(Named(), torch.randn(3, 7, 4), target=target)
+
+
+@pytest.mark.parametrize("call", [unrolled.account, unrolled.explain_batch])
+def test_a_target_that_gives_the_same_again_may_change_the_output(call):
+    """The control: also a model that draws random numbers is still told that it does."""
+    model, series = Named(), torch.randn(3, 7, 4)
+    found = call(model, series, target=_clipped)
+    expected = model(series)["logits"][:, 0].clamp(min=-0.1).detach()
+    logits = found.output if call is unrolled.account else torch.tensor([one.ledger.logit for one in found])
+    torch.testing.assert_close(logits.to(expected), expected)
+
+    class Drawn(Named):
+        def forward(self, series):
+            return super().forward(series + torch.randn_like(series))
+
+    with pytest.raises(RandomOperationError, match="randn_like draws random numbers"):
+        call(Drawn(), series, target=_clipped)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unrolled.errors import ShapeError
 from unrolled.explanation.targets.select_target import Target
-from unrolled.explanation.targets.target_function import called_target
+from unrolled.explanation.targets.target_function import called_first
 from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = ["count_examples", "refuse_no_examples"]
@@ -25,7 +25,7 @@ def count_examples(output: object, target: Target | str | None, batches: Sequenc
     """
     usual = batches[0]
     if callable(target):
-        chosen = called_target(target, output)
+        chosen = called_first(target, output)
         count = chosen.numel() if isinstance(chosen, Tensor) else usual
         whole = len(output) if isinstance(output, Tensor) and output.dim() > 1 else usual
         return count if count in (1, whole, *batches) else usual

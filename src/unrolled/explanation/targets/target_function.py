@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor
 
 from unrolled.errors import UsageError, kind_of
+from unrolled.model_runs.determinism import agree
+from unrolled.model_runs.nested_tensors import tensors_in
 
-__all__ = ["called_target", "function_name", "refuse_against"]
+__all__ = ["called_first", "called_target", "function_name", "refuse_against"]
+
+
+def called_first(target: Callable[..., Any], output: object) -> Any:
+    """Call a target that is a function on an output on which it will be called again.
+
+    Raises:
+        UsageError: If it fails, or changes the output so that the next call fails or gives something else.
+    """
+    before = list(tensors_in(output))  # kept, so that no later tensor has the identity of one of them
+    versions = _versions(before)
+    chosen = called_target(target, output)
+    if _versions(tensors_in(output)) == versions:
+        return chosen
+    found = [each.clone() for each in tensors_in(chosen)]  # they may share the memory of the output
+    try:
+        same = agree(found, list(tensors_in(target(output))))
+    except Exception:  # a target may fail in any way on what it has changed
+        same = False
+    if same:
+        return chosen
+    raise UsageError(
+        "the target changes the model's output, so that the next call gives something else; leave the output as it "
+        "is: out * 2, not out.mul_(2); out['logits'], not out.pop('logits')"
+    )
+
+
+def _versions(tensors: Iterable[Tensor]) -> list[tuple[int, int]]:
+    """Tell which tensors these are, and how often each was changed in place."""
+    return [(id(each), 0 if each.is_inference() else each._version) for each in tensors]
 
 
 def called_target(target: Callable[..., Any], output: object) -> Any:

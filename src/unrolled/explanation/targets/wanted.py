@@ -24,7 +24,7 @@ from unrolled.explanation.targets.select_target import (
     no_tensor,
     select_target,
 )
-from unrolled.explanation.targets.target_function import called_target, function_name, refuse_against
+from unrolled.explanation.targets.target_function import called_first, function_name, refuse_against
 from unrolled.model_runs.nested_tensors import leaves
 
 __all__ = ["Choice", "Class", "SelectedTarget", "Wanted", "no_classes"]
@@ -252,7 +252,7 @@ def _selection(target: Target, against: int | None, batch: int) -> Callable[[obj
 
 
 def _by_function(output: Any, target: Callable[[object], Tensor], arguments: object) -> SelectedTarget:
-    chosen = called_target(target, output)
+    chosen = called_first(target, output)
     if not isinstance(chosen, Tensor):
         raise ShapeError(f"the target gave {kind_of(chosen)}; expected a tensor, one number an example")
     count = chosen.numel()
