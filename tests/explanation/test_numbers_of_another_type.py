@@ -170,3 +170,108 @@ def test_weights_of_a_parametrized_layer_are_its_own():
     with pytest.raises(UsageError, match=r"argument of torch.int64, .* pass x.to\(torch.float32\)$"):
         unrolled.account(model, X.long())
     assert unrolled.account(model, X.float()).closes  # the remedy
+
+
+class Mixed(nn.Module):
+    """Has parts of two types."""
+
+    def __init__(self, first=None, rnn=None, head=None):
+        super().__init__()
+        self.first, self.rnn = first or nn.Linear(3, 3), rnn or nn.GRU(3, 5, batch_first=True)
+        self.head = head or nn.Linear(5, 2)
+
+    def forward(self, x):
+        return self.head(self.rnn(self.first(x))[0][:, -1])
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.scale = nn.Linear(3, 3), nn.Parameter(torch.ones(3, dtype=torch.float64))
+
+    def forward(self, x):
+        return self.layer(x) * self.scale
+
+
+def _attention():
+    attends = Attends()
+    attends.inner.out_proj.double()
+    return attends
+
+
+BOTH = "in a model with weights of torch.float32 and torch.float64"
+OF_TWO_TYPES = {
+    "a layer of two": (
+        lambda: Mixed(nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3).double())),
+        rf"first\.1 \(Linear\) computes in torch\.float64, and reads numbers of torch\.float32, {BOTH}",
+    ),
+    "the network": (
+        lambda: Mixed(rnn=nn.GRU(3, 5, batch_first=True).double()),
+        rf"rnn \(GRU\) computes in torch\.float64, and reads numbers of torch\.float32, {BOTH}",
+    ),
+    "the head": (
+        lambda: Mixed(head=nn.Linear(5, 2).double()),
+        rf"head \(Linear\) computes in torch\.float64, and reads numbers of torch\.float32, {BOTH}",
+    ),
+    "a parameter": (
+        lambda: Mixed(Scaled()),
+        rf"rnn \(GRU\) computes in torch\.float32, and reads numbers of torch\.float64, {BOTH}",
+    ),
+    "within a layer": (
+        lambda: Mixed(_attention()),
+        r"first\.inner \(MultiheadAttention\) has weights of torch\.float32 and torch\.float64",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("name", OF_TWO_TYPES)
+def test_the_part_of_another_type_is_named_in_a_model_of_two_types(call, name):
+    made, said = OF_TWO_TYPES[name]
+    with pytest.raises(UsageError, match=said + r".*convert the model: model\.to\(torch\.float32\)") as told:
+        call(made(), X.float())
+    assert "pass x" not in str(told.value)  # the numbers of the argument have the type that is expected of them
+    assert call(made().to(torch.float32), X.float()) is not None  # the remedy
+
+
+class OfWords(Mixed):
+    def __init__(self, **parts):
+        super().__init__(nn.Embedding(7, 3), **parts)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_the_part_of_another_type_is_named_in_a_model_of_ids(call):
+    ids, network = torch.tensor([[1, 2, 3]], device="cpu"), nn.GRU(3, 5, batch_first=True).double()
+    for model, part in (
+        (OfWords(head=nn.Linear(5, 2).double()), r"head \(Linear\)"),
+        (OfWords(rnn=network), r"rnn \(GRU\)"),
+    ):
+        said = rf"{part} computes in torch\.float64, and reads numbers of torch\.float32, .*: model\.to\(torch\.float32"
+        with pytest.raises(UsageError, match=said):
+            call(model, ids)
+        assert call(model.float(), ids) is not None  # the remedy
+
+
+class OfTwoTypes(Mixed):
+    """The control: its parts have two types on purpose, and read an argument each."""
+
+    def __init__(self):
+        super().__init__()
+        self.other = nn.Linear(3, 3).double()
+
+    def forward(self, x, y, counts=False):
+        weights = torch.softmax(torch.arange(4), dim=0) if counts else torch.ones(4)
+        return super().forward(weights[None, :, None] * self.first(x) + self.other(y).float())
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_an_argument_that_a_part_of_another_type_reads(call):
+    assert call(OfTwoTypes(), X.float(), X) is not None
+    said = r"other \(Linear\) computes in torch\.float64, and reads an argument of torch\.float32, "
+    with pytest.raises(UsageError, match=said + r".*pass x\.to\(torch\.float64\) if it needs both types$"):
+        call(OfTwoTypes(), X.float(), X.float())
+    said = r"first \(Linear\) computes in torch\.float32, and reads an argument of torch\.float64, "
+    with pytest.raises(UsageError, match=said + r".*; pass x\.to\(torch\.float32\)$"):
+        call(OfTwoTypes(), X, X.float())
+    with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):  # another mistake of such a model
+        call(OfTwoTypes(), X.float(), X, True)

@@ -80,7 +80,7 @@ def _observed_run(model: nn.Module, asked: Request) -> Callable[[], object]:
     """Return what runs a model once and leaves it as it was."""
 
     def run() -> object:
-        with preserved(model, asked.seed), torch.no_grad(), named_failures(asked.arguments):
+        with preserved(model, asked.seed), torch.no_grad(), named_failures(model, asked.arguments):
             args, kwargs = copy_tensors((asked.args, asked.kwargs))
             return model(*args, **kwargs)
 

@@ -11,28 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.parametrize import is_parametrized
 
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
+from unrolled.explanation.numbers_of_two_types import of_another_type
 from unrolled.held_forward.operations.operands import holds_numbers
-from unrolled.model_runs.nested_tensors import leaves
 
 __all__ = ["named_failures"]
 
 
 _ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
 """How Python, numpy and torch name a text that they cannot read: not within "stride" or "distribution"."""
-_TWO_TYPES = re.compile(
-    r"same dtype, |input dtype \(.+ weight dtype|must have the type .+ got type|should be the same|expected scalar type"
-    r"|mixed dtype|not implemented for '|Type promoting not supported"
-)
-"""How torch says that it has numbers of two types, or those of one that it cannot read."""
-_TYPE = re.compile(r"torch\.(\w+)\b|\b(double|float|half|bfloat16|long|int)\b", re.IGNORECASE)
-_NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64)
 
 
 @contextmanager
-def named_failures(arguments: Sequence[object]) -> Iterator[None]:
+def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[None]:
     """Name the input of a model that fails because it is empty, no tensor, of another type, or an id without a row."""
     try:
         yield
@@ -51,11 +43,11 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
                     "one: torch.tensor(numpy.asarray(x), dtype=torch.float32) of numbers, and dtype=torch.int64 of ids"
                 ) from error
-        if message := _of_another_type(error, arguments):
+        if message := of_another_type(error, model, arguments):
             raise UsageError(message) from error
         raise
     except (IndexError, RuntimeError) as error:
-        if message := _id_without_row(error, arguments) or _of_another_type(error, arguments):
+        if message := _id_without_row(error, arguments) or of_another_type(error, model, arguments):
             raise UsageError(message) from error
         for value in arguments:
             if isinstance(value, Tensor) and value.numel() == 0:
@@ -71,64 +63,6 @@ def named_failures(arguments: Sequence[object]) -> Iterator[None]:
                 "one of a single example: ids[None]"
             ) from error
         raise
-
-
-def _of_another_type(error: Exception, arguments: Sequence[object]) -> str | None:
-    """Say which type of numbers an argument has, and in which one the model computes; None if torch names no two."""
-    text = first_line(error)
-    if isinstance(error, UnrolledError) or not _TWO_TYPES.search(text):
-        return None
-    read, computes_in = _failed_layer(error)
-    pair = _types_named(text)
-    if read is not None and computes_in is not None and computes_in != read.dtype:
-        pair = [read.dtype, computes_in]
-    given = {each.dtype for _, each in leaves(dict(enumerate(arguments)))}
-    if len(pair) < 2 or pair[0] not in given or pair[0].is_complex or not pair[1].is_floating_point:
-        return None  # the model made these numbers
-    # of ids a model makes integers of their type, and of one of several types of numbers the other one
-    certain = pair[0].is_floating_point and pair[1] not in given
-    if not certain and not _is_an_argument(read, pair[0], arguments):
-        return None
-    convert = f", or convert the model: model.to({pair[0]})" if pair[0].is_floating_point else ""
-    return f"the model fails on an argument of {pair[0]}, since it computes in {pair[1]}; pass x.to({pair[1]}){convert}"
-
-
-def _types_named(text: str) -> list[torch.dtype]:
-    """Return the types that torch's message names: of what is read, and of what reads it."""
-    named = [each for each in map(_type_of, _TYPE.findall(text)) if each is not None]
-    pair = list(dict.fromkeys(named))[:2]
-    return pair[::-1] if "got type" in text else pair
-
-
-def _failed_layer(error: Exception) -> tuple[Tensor | None, torch.dtype | None]:
-    """Return what the layer of torch.nn that failed reads, and the type of the numbers of its own weights."""
-    read, computes_in = None, None
-    for frame, _ in walk_tb(error.__traceback__):
-        function = frame.f_code
-        if function.co_name != "forward" or function.co_argcount < 2:
-            continue
-        layer, value = (frame.f_locals.get(name) for name in function.co_varnames[:2])
-        of_torch = frame.f_globals.get("__name__", "").startswith("torch.nn.modules.")
-        if of_torch and isinstance(layer, nn.Module) and isinstance(value, Tensor):
-            own = layer.parameters(recurse=is_parametrized(layer))  # of a container, another layer may have failed
-            read, computes_in = value, next((each.dtype for each in own if each.is_floating_point()), value.dtype)
-    return read, computes_in
-
-
-def _is_an_argument(read: Tensor | None, kind: torch.dtype, arguments: Sequence[object]) -> bool:
-    """Whether what a layer reads is an argument of this type, not what the model made of others."""
-    if read is None or read.dtype != kind:
-        return False
-    given = [each for _, each in leaves(dict(enumerate(arguments))) if each.dtype == kind]
-    if not kind.is_floating_point:  # those of a count or of one-hot vectors may be among the ids
-        given = [each for each in given if each.numel() == read.numel()]
-    return any(bool(torch.isin(read.detach().double(), each.detach().double()).all()) for each in given)
-
-
-def _type_of(name: tuple[str, str]) -> torch.dtype | None:
-    """Return the type of numbers that torch calls by either name; None for another word."""
-    found = getattr(torch, (name[0] or name[1]).lower(), None)
-    return found if found in _NUMBERS else None
 
 
 def _ids_of_one(arguments: Sequence[object]) -> tuple[int, ...] | None:

@@ -55,7 +55,7 @@ def explain_one_call(
     run = ModelRun.of(model, asked.args, asked.kwargs)
     runs = TwoRuns(model, [network], run, generators, seeded=asked.seeded)
     try:
-        with runs.first(), named_failures(run.arguments):
+        with runs.first(), named_failures(model, run.arguments):
             recorded = record_forward(network, run)
     except ParityError as error:
         if has_own_forward(network):  # which may run torch's kernel inside

@@ -48,6 +48,6 @@ class PlainRun:
         runs, recorded = TwoRuns(run.model, (), run, generators, seeded), RecordedNetworks()
         parts = all_modules(run.model).values()
         records = any(isinstance(part, nn.RNNBase) for part in parts)  # it takes time at every operation
-        with named_failures(run.arguments), recorded if records else nullcontext():
+        with named_failures(run.model, run.arguments), recorded if records else nullcontext():
             output = runs.run()
         return cls(run, output, recorded, runs)

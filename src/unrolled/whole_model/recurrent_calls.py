@@ -45,7 +45,7 @@ def recurrent_calls(
                 if not is_scripted(module):
                     receives = in_this_thread(lambda _, given, named, path=path: received[path].append((given, named)))
                     hooks.enter_context(module.register_forward_pre_hook(receives, with_kwargs=True))
-            with named_failures((*args, *kwargs.values())):
+            with named_failures(model, (*args, *kwargs.values())):
                 given, named = copy_tensors((args, kwargs))
                 outputs.append(model(*given, **named))
 
