@@ -183,6 +183,23 @@ def test_detached_tensors_in_a_transform_are_constants_of_it(transform):
         twice(torch.ones(()))
 
 
+def test_terms_beside_a_loss_that_is_differentiated_are_those_of_detached_tensors():
+    rnn, w = nn.GRU(E, D, batch_first=True), torch.ones(D)
+
+    def loss(x, given):
+        return rnn(x)[0].square().sum(), unrolled.decompose(rnn, given(x)).scores(w)
+
+    said = r"inputs belongs to a transform .*; pass inputs\.detach\(\) if you need no derivatives of the terms, or call"
+    with pytest.raises(UsageError, match=said):
+        torch.func.grad(lambda x: loss(x, lambda each: each), has_aux=True)(X)
+    slope, terms = torch.func.grad(lambda x: loss(x, torch.detach), has_aux=True)(X)  # the remedy
+    torch.testing.assert_close(terms, unrolled.decompose(rnn, X).scores(w))
+    torch.testing.assert_close(slope, torch.func.grad(lambda x: rnn(x)[0].square().sum())(X))
+    with pytest.raises(UsageError, match=r"transform of torch\.func") as told:  # the control: copies belong to vmap too
+        torch.vmap(lambda x: unrolled.decompose(rnn, x).scores(w))(X[None])
+    assert "detach" not in str(told.value)
+
+
 class Opened(nn.Module):
     def __init__(self, rnn):
         super().__init__()

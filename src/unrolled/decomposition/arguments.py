@@ -56,20 +56,26 @@ def refuse_transformed(named: Mapping[str, object]) -> None:
     """
     for (name, *place), value in leaves(dict(named)):
         if _is_transformed(value):
+            at = _at(name, place)
+            # whether the terms are differentiated or only handed on, as by has_aux, is decided after they are returned
+            constant = "" if _of_several(value) else f"pass {at}.detach() if you need no derivatives of the terms, or "
             raise UsageError(
-                f"{_at(name, place)} belongs to a transform of torch.func (vmap, grad, jvp), and terms have no "
-                "derivatives; call unrolled.decompose outside of it, for several sequences at once on a batch"
+                f"{at} belongs to a transform of torch.func (vmap, grad, jvp), and terms have no derivatives; "
+                f"{constant}call unrolled.decompose outside of it, for several sequences at once on a batch"
             )
 
 
 def _is_transformed(value: Tensor) -> bool:
-    """Whether one transform differentiates or maps a tensor, or several met it, of which only the last one tells."""
-    if is_batchedtensor(value):
+    """Whether a transform differentiates or maps a tensor."""
+    if _of_several(value):
         return True
-    if not is_gradtrackingtensor(value):
-        return False
-    several = is_functorch_wrapped_tensor(get_unwrapped(value))
-    return several or value.requires_grad or unpack_dual(value).tangent is not None
+    return is_gradtrackingtensor(value) and (value.requires_grad or unpack_dual(value).tangent is not None)
+
+
+def _of_several(value: Tensor) -> bool:
+    """Whether a tensor is mapped, or several transforms met it, of which only the last one tells."""
+    differentiated = is_gradtrackingtensor(value) and is_functorch_wrapped_tensor(get_unwrapped(value))
+    return is_batchedtensor(value) or differentiated
 
 
 def refuse_nested(named: Mapping[str, object]) -> None:
