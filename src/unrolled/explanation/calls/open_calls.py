@@ -19,6 +19,7 @@ from unrolled.errors import ParityError, UnrolledError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.calls.calls_behind_held import note_calls_behind_held
 from unrolled.explanation.calls.line_numbers import call_with_sources, numbers_of_lines
+from unrolled.explanation.calls.numbers_between_calls import note_numbers_between_calls
 from unrolled.explanation.calls.opened_lines import OpenedCalls, open_lines
 from unrolled.explanation.calls.recorded_runs import RecordedRun, RecordedRuns
 from unrolled.explanation.networks.find_network import FoundNetworks
@@ -77,6 +78,7 @@ def _with_numbers(opened: OpenedCalls, held: RecordedRuns, asked: Request, follo
     try:
         refuse_tokens_only(asked.arguments)
         run = held.run(follows, call=lambda mode: call_with_sources(mode, held.plain.model, asked.args, asked.kwargs))
+        opened = replace(opened, notes=(*opened.notes, *note_numbers_between_calls(run.mode)))
         return replace(opened, numbers=_numbers(run, opened))
     except (UnrolledError, RuntimeError) as error:
         return replace(opened, no_numbers=not_followed(error))
