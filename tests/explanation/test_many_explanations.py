@@ -281,3 +281,35 @@ def test_phrases_of_two_texts_are_occurrences_of_their_own():
     ids = torch.tensor([[0, 1]])
     found = unrolled.explain(Ensemble(), ids, ids.clone(), target=1)
     assert {each.count for each in Explanations((found,)).phrases(least=1)} == {2}
+
+
+class TwoSeries(nn.Module):
+    """Reads two series of numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.load, self.wind = (nn.GRU(2, 3, batch_first=True) for _ in range(2))
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, load: Tensor, wind: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.load(load)[1][0] + self.wind(wind)[1][0])
+        return logits
+
+
+def test_the_steps_of_two_series_that_an_example_reads_are_different_phrases():
+    load, wind = torch.linspace(-1, 1, 24).reshape(3, 4, 2), torch.linspace(2, 1, 24).reshape(3, 4, 2)
+    found = unrolled.explain_batch(TwoSeries(), load, wind, target=1)
+    phrases = {each.text: each for each in found.phrases(longest=2, least=1)}
+    assert sorted(phrases) == sorted(
+        f"{name}: {steps}" for name in ("load", "wind") for steps in ("x0", "x1", "x2", "x3", "x0 x1", "x1 x2", "x2 x3")
+    )
+    for name in ("load", "wind"):
+        scores = [each.sequence(name).phrase_score(1, 3) for each in found]
+        assert phrases[f"{name}: x1 x2"].phrase_score == pytest.approx(fmean(scores), abs=1e-6)
+        assert (phrases[f"{name}: x1 x2"].order, phrases[f"{name}: x1 x2"].count) == (2, 3)
+    words = {"load": [list("abcd")] * 3, "wind": [list("efgb")] * 3}  # the control: words are phrases of all sequences
+    named = unrolled.explain_batch(TwoSeries(), load, wind, target=1, tokens=words)
+    assert {each.text: each.count for each in named.phrases(longest=1, least=1)}["b"] == 6
+    alone = [unrolled.explain(TwoSeries(), load[:1], wind[:1], target=1, rnn="load")]  # and so are those of one series
+    assert {each.text for each in Explanations(tuple(alone)).phrases(longest=1, least=1)} == {"x0", "x1", "x2", "x3"}

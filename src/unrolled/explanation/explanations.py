@@ -114,7 +114,8 @@ class Explanations(Sequence[Explanation]):
 
         The result is a sequence: each phrase has ``text``, ``order``, ``texts``, ``count``, ``phrase_score``, the mean
         of its scores, and ``deviation``, their standard deviation. ``print`` shows both ends of it, ``to_records`` and
-        ``to_frame`` all of it.
+        ``to_frame`` all of it. Of series of numbers a phrase is made of steps: ``x2 x3`` is these two steps of every
+        example, and ``load: x2 x3`` those of one of several series that an example reads.
 
         Args:
             longest: Number of tokens of the longest phrases.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from unrolled.report.spans import by_span
 
 __all__ = ["LEAST", "LONGEST", "PhraseTotals"]
 
+_NUMBERED = re.compile(r"x\d+")
+"""The name of a step that has no word."""
 LONGEST, LEAST = 3, 5
 """Tokens of the longest phrases, and texts in which each occurs at least, unless others are asked for."""
 
@@ -73,15 +76,15 @@ class PhraseTotals:
                     f"the texts are explained for more than one {kind}, {known!r} and {new!r}, whose scores cannot be "
                     f"compared; give one {advice} for all texts"
                 )
-        for tokens, by_length in self._by_text(explanation):
+        for name, tokens, by_length in self._by_text(explanation):
             for length, scores in enumerate(by_length.tolist(), start=1):
                 for start in range(len(tokens) - length + 1):
                     phrase = tokens[start : start + length]
-                    self.sums[phrase].add(self.texts, scores[start])
+                    self.sums[(name + phrase[0], *phrase[1:])].add(self.texts, scores[start])
         self.texts += 1
 
-    def _by_text(self, explanation: Explanation) -> list[tuple[tuple[str, ...], Tensor]]:
-        """Return the words of every sequence, and the scores of its phrases, shape (length, start).
+    def _by_text(self, explanation: Explanation) -> list[tuple[str, tuple[str, ...], Tensor]]:
+        """Return what names the phrases of every sequence, its words, and their scores, shape (length, start).
 
         Networks that read one text give a phrase of it the sum of their scores, as they give the output theirs. One
         that reads the text from its end reads the phrase from its end, too.
@@ -90,17 +93,19 @@ class PhraseTotals:
         for one in explanation.sequences:
             # forms of Unicode look alike: phrases in NFC and NFD would be two rows that nobody can tell apart
             tokens = tuple(unicodedata.normalize("NFC", token) for token in one.tokens)
-            found.append((tokens, by_span(one, "phrase").T[: self.longest]))
+            # words are the same in every sequence, and step 0 of one is another than that of the next
+            name = f"{one.name}: " if one.name and all(map(_NUMBERED.fullmatch, tokens)) else ""
+            found.append((name, tokens, by_span(one, "phrase").T[: self.longest]))
         if not isinstance(explanation, JointExplanation) or explanation.from_end is None:
             return found
         together: dict[tuple[str, ...], Tensor] = {}
-        for (tokens, scores), turned in zip(found, explanation.from_end, strict=True):
+        for (_, tokens, scores), turned in zip(found, explanation.from_end, strict=True):
             if turned:
                 tokens, scores = tokens[::-1], _from_other_end(scores)
             known = together.get(tokens, torch.zeros_like(scores))
             shared = min(len(known), len(scores))
             together[tokens] = known[:shared] + scores[:shared]
-        return list(together.items())
+        return [("", *each) for each in together.items()]
 
     def phrases(self, least: int) -> CorpusPhrases:
         """Return the phrases that occur in at least so many texts.
