@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
 import unrolled
+from unrolled.errors import UsageError
 from whole_model_zoo import D, E, ids
 
 
@@ -57,3 +59,63 @@ def test_behind_a_module_that_standardises_numbers_count_from_the_mean():
     assert not behind[:, :, 1].any()
     (whole,) = unrolled.account(model, series, target=0).features.values()
     assert whole[:, :, 1].abs().min() > behind.abs().max()  # the control: from zero
+
+
+class Graph(nn.Module):
+    """Mixes what a layer gives each node by a graph that is an argument."""
+
+    def __init__(self, arrange=lambda nodes: nodes):
+        super().__init__()
+        torch.manual_seed(0)
+        self.part, self.head = nn.Sequential(nn.Linear(4, 5), Arranged(arrange)), nn.Linear(5, 2)
+
+    def forward(self, nodes, graph):
+        mixed = torch.sparse.mm(graph, self.part(nodes)) if graph.layout != torch.strided else graph @ self.part(nodes)
+        return self.head(torch.tanh(mixed))
+
+
+class Arranged(nn.Module):
+    def __init__(self, arrange):
+        super().__init__()
+        self.arrange = arrange
+
+    def forward(self, nodes):
+        return self.arrange(nodes)
+
+
+LAYOUTS = {
+    "coo": torch.Tensor.to_sparse,
+    "csr": torch.Tensor.to_sparse_csr,
+    "csc": torch.Tensor.to_sparse_csc,
+}
+NODES, EDGES = torch.linspace(-1, 1, 12).reshape(3, 4), torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0, 0.2, 0.8]])
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")  # torch warns once that it is in beta
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_sparse_argument_beside_a_part_is_a_factor(layout):
+    found = unrolled.account(Graph(), NODES, LAYOUTS[layout](EDGES), target=1, of="part")
+    dense = unrolled.account(Graph(), NODES, EDGES, target=1, of="part")
+    assert found.closes
+    torch.testing.assert_close(found.features["part"], dense.features["part"])
+    torch.testing.assert_close(found.output, dense.output)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")  # torch warns once that it is in beta
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_sparse_argument_of_a_whole_model_is_refused(layout):
+    """The control: there its numbers would be sources."""
+    graph = LAYOUTS[layout](EDGES)
+    with pytest.raises(UsageError, match=r"argument 1 is sparse; pass a dense tensor: x\.to_dense\(\)$"):
+        unrolled.account(Graph(), NODES, graph, target=1)
+    with pytest.raises(UsageError, match=r"argument graph is sparse; pass a dense tensor: x\.to_dense\(\)$"):
+        unrolled.account(Graph(), NODES, graph=graph, target=1)
+    *_, whole = unrolled.check(Graph(), NODES, graph, target=1).parts
+    assert not whole.opens
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")  # torch warns once that it is in beta
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_part_that_returns_a_sparse_tensor_is_refused(layout):
+    with pytest.raises(UsageError, match=r"part returns a sparse tensor; choose a submodule that returns a dense one$"):
+        unrolled.account(Graph(LAYOUTS[layout]), NODES, EDGES, target=1, of="part")

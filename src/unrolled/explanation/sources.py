@@ -69,9 +69,9 @@ class Sources:
 
     def _with_tensor(self, name: str, value: Any, change: Change, made: Copies) -> Any:
         if isinstance(value, Tensor):
-            return change(name, _checked(name, value))
+            return change(name, value)
         if type(value) is PackedSequence:
-            return value._replace(data=change(name, _checked(name, value.data)))
+            return value._replace(data=change(name, value.data))
         if items_of(value) is None:
             if value is not None and not isinstance(value, bool | int | float | str | bytes):
                 self.unread.append(f"argument {name} is {kind_of(value)}, {_way_to_read(value)}")
@@ -79,6 +79,7 @@ class Sources:
         return with_parts(value, lambda key, each: self._with_tensor(f"{name}.{key}", each, change, made), made)
 
     def _open(self, name: str, value: Tensor) -> Tensor:
+        value = _checked(name, value)
         if value.is_floating_point():
             opened, multiplies = self.mode.open(name, value, self._number(name, value)), is_mask(value)
             if self._has_masks and (multiplies or _is_mask_of_scores(value)):
@@ -101,9 +102,14 @@ class Sources:
 def _checked(name: str, value: Tensor) -> Tensor:
     if value.is_complex():
         raise UsageError(f"argument {name} is complex; pass its real and its imaginary part as two real tensors")
-    if value.is_sparse:
-        raise UsageError(f"argument {name} is sparse; pass a dense tensor: {name}.to_dense()")
+    if _is_sparse(value):
+        raise UsageError(f"argument {name} is sparse; pass a dense tensor: x.to_dense()")
     return value
+
+
+def _is_sparse(value: Tensor) -> bool:
+    # is_sparse is false of the compressed ones
+    return value.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
 def _way_to_read(value: object) -> str:
@@ -139,6 +145,8 @@ def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iter
         calls += 1
         if not isinstance(result, Tensor) or not result.is_floating_point():
             raise UsageError(f"{name} returns {kind_of(result)}; choose a submodule that returns one tensor")
+        if _is_sparse(result):
+            raise UsageError(f"{name} returns a sparse tensor; choose a submodule that returns a dense one")
         with torch._C.DisableTorchFunction():  # the mode is on here, and would carry on what was before
             return mode.open(name if calls == 1 else f"{name}, call {calls}", result)
 
