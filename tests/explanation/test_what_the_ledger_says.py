@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from torch import nn
 
 import unrolled
 from unrolled.decomposition.attribution.ledger import Ledger
-from unrolled.errors import ConvergenceError, NonFiniteError
+from unrolled.errors import ConvergenceError, NonFiniteError, StrictError
 from unrolled.expansions.zero import Zero
 from unrolled.report.account_terminal import to_text as account_text
 from unrolled.report.json_records import to_json
@@ -224,3 +225,43 @@ def test_of_what_overflows_without_advice_the_input_is_to_be_smaller():
     assert str(NonFiniteError.overflow("terms", True, "operating")).endswith("a shorter input or smaller numbers")
     assert str(NonFiniteError.overflow("terms", True, None)).endswith("a shorter input or smaller numbers")
     assert str(NonFiniteError.overflow("terms", False, None)).endswith("use float64 (model.double())")
+
+
+class Offset(nn.Module):
+    """Returns an output with a constant in it, and the state."""
+
+    def __init__(self, offset):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rnn, self.head, self.offset = nn.GRU(3, 5, batch_first=True), nn.Linear(5, 2), offset
+
+    def forward(self, x):
+        states, last = self.rnn(x)
+        return self.head(states[:, -1]) + self.offset, last
+
+
+def _of_offset(offset, kind):
+    x = torch.linspace(-1, 1, 15, device="cpu").reshape(1, 5, 3).to(kind)
+    return unrolled.explain(Offset(offset).to(kind), x, target=lambda out: out[0][:, 0])
+
+
+@pytest.mark.parametrize(
+    ("offset", "kind", "advice"),
+    [(1e7, torch.float32, r"use float64: model\.double\(\)"), (1e15, torch.float64, r"explain a target without .*")],
+)
+def test_a_constant_whose_rounding_hides_the_ngrams_is_noted(offset, kind, advice):
+    found = _of_offset(offset, kind)
+    (note,) = found.notes
+    said = (
+        r"rounding of the output, .*, is up to .* the contributions: the remainder does not show whether they are right"
+    )
+    assert re.fullmatch(rf"{said}; {advice}", note)
+    assert abs(found.ledger.logit) * found.rounding > 0.01 * abs(found.ledger.ngrams)
+    with pytest.raises(StrictError, match="does not show whether"):
+        unrolled.explain(Offset(1e7), torch.ones(1, 5, 3), target=lambda out: out[0][:, 0], strict=True)
+
+
+@pytest.mark.parametrize(("offset", "kind"), [(0.0, torch.float32), (1e3, torch.float32), (1e7, torch.float64)])
+def test_a_constant_that_leaves_the_ngrams_their_digits_is_not_noted(offset, kind):
+    """The control: its rounding is below a hundredth of them."""
+    assert not _of_offset(offset, kind).notes

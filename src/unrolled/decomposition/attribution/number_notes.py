@@ -17,6 +17,8 @@ DOUBLE = 1e-12
 """Rounding of a type below this is that of float64."""
 ROUNDINGS = 32.0
 """The most roundings of Σ|c| that an exact account has missed by; readouts in float16 missed by 3."""
+HIDING, HIDING_COARSE = 1e-2, 0.1
+"""Rounding of the logit above this share of Σ|c| hides what the contributions sum to; the second in a coarse type."""
 COARSE = 1e-4
 """Rounding of a type above this is that of float16 or bfloat16."""
 
@@ -62,13 +64,35 @@ def number_notes(found: Attribution) -> tuple[str, ...]:
                 "stays then: change the input and run the model"
             )
         notes.append(note)
-    return (*notes, *cancellation_note(found.cancellation, found.expansion))
+    return (*notes, *_hidden_note(found), *cancellation_note(found.cancellation, found.expansion))
+
+
+def _hidden_note(found: Attribution) -> tuple[str, ...]:
+    """Note that the rounding of the logit is so large beside contributions that their sum may equal it by chance."""
+    rounding, sizes = found.rounding * abs(found.ledger.logit), _sizes(found)
+    limit = HIDING_COARSE if is_coarse(found) else HIDING
+    if not found.closes or not math.isfinite(sizes) or rounding <= limit * sizes:
+        return ()
+    share = rounding / sizes
+    advice = finer_type(found)
+    if found.rounding < DOUBLE:
+        advice = f"explain a target without the constants in the {found.unit}"
+    return (
+        f"rounding of the {found.unit}, {found.ledger.logit:+.2g}, is up to {rounding:.2g}, {share:.2g} "
+        f"{'of' if share < 1 else 'times'} the contributions: the remainder does not show whether they are right; "
+        f"{advice}",
+    )
+
+
+def _sizes(found: Attribution) -> float:
+    """Return Σ|c|; infinity where the contributions sum to zero."""
+    net = abs(found.ledger.ngrams + found.ledger.initial)
+    return net * found.cancellation if net else math.inf
 
 
 def _may_round(found: Attribution) -> bool:
     """Whether contributions of this size, and states that are missed so far, round to this remainder."""
-    net = abs(found.ledger.ngrams + found.ledger.initial)
-    sizes = net * found.cancellation if net else math.inf
+    sizes = _sizes(found)
     relative = ROUNDINGS * found.rounding + found.residual
     return abs(found.ledger.remainder) <= relative * (sizes + abs(found.ledger.bias) + abs(found.ledger.logit))
 
