@@ -119,3 +119,22 @@ def test_a_sparse_argument_of_a_whole_model_is_refused(layout):
 def test_a_part_that_returns_a_sparse_tensor_is_refused(layout):
     with pytest.raises(UsageError, match=r"part returns a sparse tensor; choose a submodule that returns a dense one$"):
         unrolled.account(Graph(LAYOUTS[layout]), NODES, EDGES, target=1, of="part")
+
+
+def test_a_complex_argument_beside_a_part_is_a_factor():
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.part, self.head = nn.Linear(4, 5), nn.Linear(5, 2)
+
+        def forward(self, nodes, factor):
+            return self.head(torch.tanh(torch.real(self.part(nodes) * factor)))
+
+    factor = torch.complex(torch.linspace(1, 2, 5), torch.linspace(-1, 1, 5))
+    found = unrolled.account(Turned(), NODES, factor, target=1, of="part")
+    of_real = unrolled.account(Turned(), NODES, factor.real.contiguous(), target=1, of="part")
+    assert found.closes
+    torch.testing.assert_close(found.features["part"], of_real.features["part"])
+    with pytest.raises(UsageError, match="argument 1 is complex"):  # the control: there its numbers would be sources
+        unrolled.account(Turned(), NODES, factor, target=1)
