@@ -48,20 +48,23 @@ def choose_columns(
         DataError: If the choice is not plain; the error lists the columns.
     """
     profiles = column_profiles(header, rows)
+    text, label = _that_are_said(path, header, len(profiles), reading)
+    lacking = _lacking(header, reading, text, label)
     if len(profiles) < 2:
+        none = lacking or (
+            f", and none of labels, which is called {', '.join(sorted(LABELS))} or named with --label-column"
+        )
         raise DataError(
-            f"{path}:1: expected columns for a text and a label, found one{_named(header)}, and none of labels, which "
-            f"is called {', '.join(sorted(LABELS))} or named with --label-column; "
+            f"{path}:1: expected columns for a text and a label, found one{_named(header)}{none}; "
             "texts without labels can only be predicted, by a model that is trained: unrolled predict RUN FILE"
         )
-    text, label = _that_are_said(path, header, len(profiles), reading)
     if text is None:
         text = _only(path, profiles, TEXTS, header, taken=label)
     if label is None:
         known = text is not None or _find_text(profiles, None, kind) is not None
         also = "" if known else f", and the column of the texts with --text-column: {_listed(profiles)}"
         label = _only(path, profiles, LABELS, header, taken=text, also=also)
-    text, label = _by_what_they_hold(profiles, kind, text, label)
+    text, label = _by_what_they_hold(profiles, kind, text, label, lacking=bool(lacking))
     if text is None and label is None and len(profiles) == 2 and not header:
         return Columns(0, 1)
     if text is None or label is None:
@@ -69,7 +72,7 @@ def choose_columns(
         flags = {"--text-column": reading.text_column, "--label-column": reading.label_column}
         left = [flag for flag, name in flags.items() if name is None]
         hint = f"name {'the two' if len(left) > 1 else 'it'} with {' and '.join(left)}{numbered}"
-        raise _cannot_tell(path, "texts" if text is None else "labels", profiles, hint)
+        raise _cannot_tell(path, "texts" if text is None else "labels", profiles, f"{hint}{lacking}")
     return Columns(text, label)
 
 
@@ -84,18 +87,30 @@ def _that_are_said(path: Path, header: Sequence[str], width: int, reading: Readi
     return text, label
 
 
+def _lacking(header: Sequence[str], reading: Reading, text: int | None, label: int | None) -> str:
+    """Name, for an error, the columns of the training that a file with a header lacks, where no others are named."""
+    names = [field.strip() for field in header]
+    trained = (("texts", reading.trained_text, text), ("labels", reading.trained_label, label))
+    missing = [f"{what} from {name!r}" for what, name, place in trained if place is None and name not in (None, *names)]
+    return f"; the training reads {' and '.join(missing)}, which this file does not have" if header and missing else ""
+
+
 def _by_what_they_hold(
-    profiles: Sequence[ColumnProfile], kind: type[Corpus[object]], text: int | None, label: int | None
+    profiles: Sequence[ColumnProfile], kind: type[Corpus[object]], text: int | None, label: int | None, *, lacking: bool
 ) -> tuple[int | None, int | None]:
-    """Find the columns of text and label that are not known; of two columns, the other one."""
+    """Find the columns of text and label that are not known; of two columns, the other one.
+
+    A file that is ``lacking`` columns of the training does not have them in a column of dates or one that counts rows.
+    """
     if text is None:
         text = _find_text(profiles, label, kind)
     if label is None:
         label = _find_label(profiles, text, kind)
-    if len(profiles) == 2 and text is None and label is not None:
-        return 1 - label, label
-    if len(profiles) == 2 and label is None and text is not None:
-        return text, 1 - text
+    known = [place for place in (text, label) if place is not None]
+    if len(profiles) == 2 and len(known) == 1:
+        other = profiles[1 - known[0]]
+        if not lacking or not (other.dates >= 0.5 or other.counts):
+            return (1 - known[0], label) if text is None else (text, 1 - known[0])
     return text, label
 
 
@@ -159,7 +174,8 @@ def _given(path: Path, flag: str, name: str | None, header: Sequence[str], width
             )
     if name.isascii() and name.isdecimal() and len(name) < 9:
         if not 1 <= int(name) <= width:
-            raise UsageError(f"{flag} is {name}, but {path} has {width} columns; expected 1 to {width}")
+            found = f"{width} columns; expected 1 to {width}" if width > 1 else "one column"
+            raise UsageError(f"{flag} is {name}, but {path} has {found}")
         return int(name) - 1
     if not header:
         raise UsageError(f"{flag} is {name!r}, but the first line is no header; give the column's number, from 1")
