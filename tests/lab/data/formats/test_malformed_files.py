@@ -102,6 +102,7 @@ MALFORMED = [
         AFTER,
         "fields in closed quotes, or without quotes, fou",
     ),
+    (Classification, "a.csv", CSV + b"a\rfilm,1\n", AFTER, "lines that end in a line feed, found a carriage return o"),
     (Classification, "a.csv", b"\n" + CSV, 1, "a text, found an empty row; every label needs a text"),
     (
         Classification,

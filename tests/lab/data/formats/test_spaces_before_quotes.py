@@ -100,6 +100,16 @@ def test_texts_without_labels_are_read_in_the_same_manner(tmp_path):
     assert said == [f"{path}: separated by a comma and spaces, also before quotes"]
 
 
+def test_quotes_within_a_line_of_a_quoted_text_are_no_sign_of_spaces(tmp_path):
+    """A line of such a text may begin like a field in quotes behind a space."""
+    form = '"film {}\nreally, ""very"" {}",{}'.format
+    corpus, texts = read(save(tmp_path, "review,label\n" + rows(lambda n, label: form(n, "good", label))))
+    assert texts == {f'film {n}\nreally, "very" good' for n in range(40)}
+    assert not any("spaces" in note for note in corpus.notes)
+    corpus, _ = read(save(tmp_path, "review, label\n" + rows(lambda n, label: f'"a ""fine"" film {n}", "{label}"')))
+    assert "and spaces, also before quotes" in corpus.notes[0]
+
+
 @pytest.mark.parametrize("quotes", ["''", "\u201c\u201d", "\u00ab\u00bb"])
 def test_labels_that_keep_other_quotes_are_named(tmp_path, quotes):
     begin, end = quotes

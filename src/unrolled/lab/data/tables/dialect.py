@@ -18,6 +18,7 @@ __all__ = ["COMMAS", "TABS", "Dialect", "QuoteError", "read_records", "sniff"]
 
 _SAMPLE = 500  # lines
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+_CARRIAGE_RETURN = "new-line character seen in unquoted field"  # the csv module's words; a line feed ends the record
 _BYTE_ORDER_MARK = "\ufeff"  # within a file where files were joined that begin with it
 csv.field_size_limit(LONGEST_LINE)  # csv's own limit, 131,072 characters, is shorter than a long document
 
@@ -167,8 +168,9 @@ def _has_labels(rows: Sequence[Sequence[str]]) -> bool:
 def _is_quoted(dialect: Dialect, lines: Sequence[str]) -> bool:
     """Tell whether a reading with quotes has reason to be one: a field of a line ends a quote with a doubled one."""
     mark, bare = '\\"' if dialect.backslash else '""', " " * dialect.spaced
+    whole = re.compile(rf'"(?:[^"]|{re.escape(mark)})*"')  # the end of a text of several lines may begin with a mark
     return dialect.quotes and any(
-        mark in line and any(f.strip(bare)[:1] == f.strip(bare)[-1:] == '"' for f in line.split(dialect.delimiter))
+        mark in line and any(whole.fullmatch(field.strip(bare)) for field in line.split(dialect.delimiter))
         for line in lines
     )
 
@@ -208,5 +210,8 @@ def read_records(
             yield begin, fields
     except QuoteError as error:
         hint = "write a quote inside a quoted text twice, and no space between a quote and the separator behind it"
-        expected = "fields in closed quotes, or without quotes"
-        raise malformed(path, error.line, expected, str(error), hint) from None
+        expected, found = "fields in closed quotes, or without quotes", str(error)
+        if _CARRIAGE_RETURN in found:
+            expected, found = "lines that end in a line feed", "a carriage return outside quotes"
+            hint = "save the file with the line ends of Windows or Unix, or put the field in quotes"
+        raise malformed(path, error.line, expected, found, hint) from None
