@@ -98,14 +98,14 @@ class PhraseTotals:
             found.append((name, tokens, by_span(one, "phrase").T[: self.longest]))
         if not isinstance(explanation, JointExplanation) or explanation.from_end is None:
             return found
-        together: dict[tuple[str, ...], Tensor] = {}
-        for (_, tokens, scores), turned in zip(found, explanation.from_end, strict=True):
+        together: dict[tuple[str, tuple[str, ...]], Tensor] = {}
+        for (name, tokens, scores), turned in zip(found, explanation.from_end, strict=True):
             if turned:
                 tokens, scores = tokens[::-1], _from_other_end(scores)
-            known = together.get(tokens, torch.zeros_like(scores))
+            known = together.get((name, tokens), torch.zeros_like(scores))
             shared = min(len(known), len(scores))
-            together[tokens] = known[:shared] + scores[:shared]
-        return [("", *each) for each in together.items()]
+            together[name, tokens] = known[:shared] + scores[:shared]
+        return [(*key, scores) for key, scores in together.items()]
 
     def phrases(self, least: int) -> CorpusPhrases:
         """Return the phrases that occur in at least so many texts.
