@@ -69,7 +69,7 @@ class TopicsChanges(Experiment):
     scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
-        """List the changes, network by network; at scale smoke the other item has MVMA-G alone."""
+        """List the changes, network by network; of the two, the other item has MVMA-G alone at scale smoke."""
         return [
             Trial(f"{network}, {title}", {**chosen, **change, "network": network, "changed": title})
             for network, changes in _CHANGES.items()
@@ -85,8 +85,8 @@ class TopicsChanges(Experiment):
         """Train and measure as the other item does."""
         chosen = trial.settings
         corpus = read_corpus(chosen["corpus"], None, None, setup.data)
-        kind = next((kind for setting, kind in _KINDS.items() if setting in chosen), None)
-        return learn(corpus, chosen, setup, kind or "classify")
+        task = next((kind for setting, kind in _KINDS.items() if setting in chosen), "classify")
+        return learn(corpus, chosen, setup, task)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare accuracies with the published ones."""
