@@ -127,6 +127,13 @@ def whole(dtype):
             "expected a torch.nn.Module; build the module of a state dict",
         ),
         (lambda: "model.pt", (TOKENS,), {}, "expected a torch.nn.Module; build the module and load the file's weights"),
+        (
+            lambda: nn.ModuleList([Reader()]),
+            (TOKENS,),
+            {},
+            "a ModuleList, which has no forward; expected a module that c",
+        ),
+        (nn.Module, (TOKENS,), {}, "the model is a Module, which has no forward; .*: call its parts in the forward of"),
         (Reader, (TOKENS,), {"target": -4}, "target is -4; expected 0 to 2"),
         (Reader, (TOKENS,), {"target": 3}, "target is 3; expected 0 to 2"),
         (Reader, (TOKENS,), {"target": 1.0}, "the target is a float; expected an index"),
@@ -140,6 +147,23 @@ def test_what_is_wrong_in_good_faith_is_one_line(make, args, kwargs, message):
     with pytest.raises((UnrolledError, TypeError), match=message) as caught:
         unrolled.explain(make(), *args, **kwargs)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_forward_of_an_instance_or_a_call_of_a_class_is_a_forward(call):
+    class Called(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.reader = Reader().double()
+
+        def __call__(self, tokens):
+            return self.reader(tokens)
+
+    patched = nn.Module()
+    patched.reader = Reader().double()
+    patched.forward = patched.reader.forward
+    for model in (Called(), patched):
+        assert call(model, TOKENS, target=1).closes
 
 
 def test_a_name_of_nothing_is_not_offered_an_empty_list():

@@ -71,6 +71,24 @@ def test_what_cannot_stand_beside_an_explanation(batch, results, tmp_path):
     assert "shares" in path.read_text()
 
 
+@pytest.mark.parametrize(
+    ("method", "usual", "wrong"),
+    [("save_html", ".html", ".pdf"), ("save_html", ".html", ".PNG"), ("save_json", ".json", ".csv")],
+)
+def test_a_path_of_another_format(batch, results, tmp_path, method, usual, wrong):
+    for each in (*results[:3], batch):
+        save = getattr(each, method)
+        refused(
+            rf"would hold the format of {usual}, not of {wrong.lower()}; choose a name that",
+            save,
+            tmp_path / f"a{wrong}",
+        )
+        refused("would hold the format of", save, f"{tmp_path}/a{wrong}")
+        for free in ("page", "page.v2", f"page{usual.upper()}"):  # the control: no program chooses by such a name
+            assert save(tmp_path / free).read_bytes()
+    assert not list(tmp_path.glob("a.*"))
+
+
 def test_explanations_of_a_model_before_and_after_training(tmp_path):
     model, path = Model(), tmp_path / "page.html"
     before = unrolled.explain(model, IDS, target=1)

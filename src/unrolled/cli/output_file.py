@@ -6,16 +6,13 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from unrolled.errors import FileError, UsageError
+from unrolled.file_suffixes import refuse_other_format
 
 __all__ = ["check_new", "check_not_read", "is_standard_output"]
 
-_OF_OTHER_PROGRAMS = frozenset(
-    ".bin .ckpt .csv .htm .html .json .jsonl .ods .parquet .pdf .pickle .pkl .png .pt .pth .safetensors .svg .tsv .txt "
-    ".xls .xlsx".split()
-)
-"""Suffixes from which programs choose how to read a file."""
 _STREAM = re.compile(r"/dev/(std(in|out|err)|fd/\d+)|/proc/(self|\d+)/fd/\d+")
 """Names of what a process has opened, which may be a file that a shell writes."""
 
@@ -32,10 +29,7 @@ def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
     """
     if path is None:
         return
-    if (suffix := path.suffix.lower()) in _OF_OTHER_PROGRAMS and suffix not in suffixes:
-        raise UsageError(
-            f"{path} would hold the format of {suffixes[0]}, not of {suffix}; choose a name that ends in {suffixes[0]}"
-        )
+    refuse_other_format(path, *suffixes)
     if str(path) == "-":
         raise UsageError(f"a file is written to a path, found -; give one, e.g. written{suffixes[0]}")
     if path.is_dir():
@@ -49,6 +43,10 @@ def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
         raise FileError(f"{path} cannot be written: {path.parent} is a file; give a path in a folder")
     if not parent.exists():
         raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
+    try:
+        TemporaryFile(dir=parent).close()  # permissions do not tell what root or a file system that is read-only may
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}; choose another folder") from error
 
 
 def check_not_read(path: Path | None, read: Iterable[str | Path]) -> None:

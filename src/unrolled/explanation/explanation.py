@@ -77,7 +77,7 @@ class Explanation(Attribution):
             *others: Explanations of the same logit by other expansions, to show beside this one.
 
         Raises:
-            UsageError: If a sentence is empty, or others are no such explanations.
+            UsageError: If a sentence is empty, others are no such explanations, or the path is that of another format.
             NonFiniteError: If an explanation holds NaN or infinity.
             FileError: If the file cannot be written.
         """
@@ -91,6 +91,7 @@ class Explanation(Attribution):
         """Write the n-grams, the ledger and the notes as JSON, as ``unrolled explain --json`` does; return the path.
 
         Raises:
+            UsageError: If the path is that of another format.
             NonFiniteError: If the explanation holds NaN or infinity.
             FileError: If the file cannot be written.
         """

@@ -79,7 +79,8 @@ class Explanations(Sequence[Explanation]):
         Raises:
             ShapeError: If there are not as many right classes as examples.
             UsageError: If there are no examples, an argument is of another type, or a right class is not the index of
-                an output: an explanation of a model's only output, or of a target that is a function, has no classes.
+                an output: an explanation of a model's only output, or of a target that is a function, has no classes;
+                or if the path is that of another format.
             FileError: If the file cannot be written.
         """
         from unrolled.report.page import save_pages
@@ -101,6 +102,7 @@ class Explanations(Sequence[Explanation]):
         """Write the n-grams, the ledger and the notes of every example as JSON, and return the path.
 
         Raises:
+            UsageError: If the path is that of another format.
             NonFiniteError: If an explanation holds NaN or infinity.
             FileError: If the file cannot be written.
         """

@@ -91,7 +91,8 @@ class JointExplanation(Explanation):
             *others: Explanations of the same sequences by other expansions, shown beside these.
 
         Raises:
-            UsageError: If one of the others has no sequence of that name, or is of another text or target.
+            UsageError: If one of the others has no sequence of that name, or is of another text or target, or if the
+                path is that of another format.
         """
         from unrolled.report.page import save_pages
 

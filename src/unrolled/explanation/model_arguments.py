@@ -45,8 +45,8 @@ def model_arguments(
         own: Arguments of unrolled that a user may have meant for the model.
 
     Raises:
-        UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled, or a transform of
-            torch.func is active.
+        UsageError: If an argument is missing, unknown or given twice, or was taken by unrolled, if the model has no
+            forward, or if a transform of torch.func is active.
     """
     if torch._C._are_functorch_transforms_active():
         raise UsageError(
@@ -55,6 +55,7 @@ def model_arguments(
         )
     if not isinstance(model, nn.Module):
         raise UsageError(f"the model is {kind_of(model)}; expected a torch.nn.Module" + _module_of(model))
+    _refuse_without_forward(model)
     if model_kwargs is not None and not isinstance(model_kwargs, Mapping):
         raise UsageError(f"model_kwargs is {kind_of(model_kwargs)}; expected a dictionary of names and values")
     twice = sorted({*kwargs} & {*(model_kwargs or {})})
@@ -79,6 +80,16 @@ def model_arguments(
     if not model._forward_pre_hooks:  # which may change the arguments
         _refuse_unbound(signature, args, given)
     return given
+
+
+def _refuse_without_forward(model: nn.Module) -> None:
+    """Refuse a module that computes nothing, unless its class is called in another way."""
+    has_none = getattr(model.forward, "__func__", None) is nn.Module.forward
+    if has_none and type(model).__call__ is nn.Module.__call__:
+        raise UsageError(
+            f"the model is {kind_of(model)}, which has no forward; expected a module that computes an output: call its "
+            "parts in the forward of a module"
+        )
 
 
 def _refuse_unbound(signature: inspect.Signature, args: tuple[object, ...], given: Mapping[str, object]) -> None:

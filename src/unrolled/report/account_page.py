@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 
 from unrolled.atomic_write import atomic_write
+from unrolled.file_suffixes import refuse_other_format
 from unrolled.report.account_view import AccountView
 from unrolled.report.colour import SCALE, text_colour
-from unrolled.report.page_shell import environment, policy, style
+from unrolled.report.page_shell import SUFFIXES, environment, policy, style
 from unrolled.report.page_view import waterfall
 
 __all__ = ["render_fragment", "render_page", "save_page"]
@@ -44,6 +45,7 @@ def render_page(views: Sequence[AccountView], target: str | None = None) -> str:
 
 def save_page(path: str | os.PathLike[str], views: Sequence[AccountView], target: str | None = None) -> None:
     """Write the page of :func:`render_page` to a file, whole or not at all."""
+    refuse_other_format(path, *SUFFIXES)
     atomic_write(path, render_page(views, target).encode())
 
 

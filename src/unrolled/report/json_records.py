@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import NonFiniteError
+from unrolled.file_suffixes import refuse_other_format
 
 __all__ = ["save_json", "to_json"]
 
@@ -89,4 +90,5 @@ def to_json(attributions: Sequence[Attribution]) -> str:
 
 def save_json(path: str | os.PathLike[str], attributions: Sequence[Attribution]) -> None:
     """Write attributions to a JSON file, whole or not at all."""
+    refuse_other_format(path, ".json")
     atomic_write(path, to_json(attributions).encode())

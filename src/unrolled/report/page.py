@@ -14,10 +14,11 @@ from markupsafe import Markup
 from unrolled.atomic_write import atomic_write
 from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.errors import UsageError
+from unrolled.file_suffixes import refuse_other_format
 from unrolled.report.colour import DARK_SCALE, SCALE, STEPS, shared_limit, text_colour
 from unrolled.report.corpus_phrases import CorpusPhrases
 from unrolled.report.page_data import TOP, PageExample, chosen, examples_data, numbers_of_alike
-from unrolled.report.page_shell import environment, policy, script, style, trusted
+from unrolled.report.page_shell import SUFFIXES, environment, policy, script, style, trusted
 from unrolled.report.page_view import panel_labels, waterfall_of_ledger
 from unrolled.report.spans import largest_phrases
 
@@ -115,6 +116,7 @@ def _render(examples: Sequence[PageExample], title: str, phrases: CorpusPhrases 
 
 def save_page(path: str | os.PathLike[str], attributions: Sequence[Attribution]) -> None:
     """Write the page of :func:`render_page` to a file, whole or not at all."""
+    refuse_other_format(path, *SUFFIXES)
     atomic_write(path, render_page(attributions).encode())
 
 
@@ -125,6 +127,7 @@ def save_pages(
     phrases: CorpusPhrases | None = None,
 ) -> None:
     """Write the page of :func:`render_pages` to a file, whole or not at all."""
+    refuse_other_format(path, *SUFFIXES)
     atomic_write(path, render_pages(examples, title, phrases).encode())
 
 

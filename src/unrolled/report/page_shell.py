@@ -20,8 +20,10 @@ from unrolled.report.formatting import clip, magnitude, minus, share_of, signed,
 from unrolled.report.page_view import sum_of_ngrams
 from unrolled.report.spans import Phrase
 
-__all__ = ["environment", "policy", "script", "style", "trusted"]
+__all__ = ["SUFFIXES", "environment", "policy", "script", "style", "trusted"]
 
+SUFFIXES = (".html", ".htm")
+"""Of a page's file, the usual one first."""
 _SCRIPTS = ("page_dom.js", "page_triangle.js", "page_series.js", "page.js", "page_list.js")
 
 

@@ -33,6 +33,7 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from unrolled.atomic_write import atomic_write
+from unrolled.file_suffixes import refuse_other_format
 from unrolled.whole_model.accounted_output import AccountedOutput
 from unrolled.whole_model.argument_parts import ArgumentPart, argument_parts
 
@@ -41,6 +42,7 @@ __all__ = ["save_json"]
 
 def save_json(path: str | os.PathLike[str], ledgers: Sequence[Mapping[str, float]], account: AccountedOutput) -> None:
     """Write every example of an account, with its ledger, to a JSON file, whole or not at all."""
+    refuse_other_format(path, ".json")
     data = {
         "format": "unrolled.whole_model_account",
         "version": 1,

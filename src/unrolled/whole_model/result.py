@@ -137,6 +137,7 @@ class Account(AccountedOutput):
             example: Index of the only example to show; None for all of the batch.
 
         Raises:
+            UsageError: If the path is that of another format.
             FileError: If the file cannot be written.
             NonFiniteError: If the account holds NaN or infinity.
         """
@@ -152,6 +153,7 @@ class Account(AccountedOutput):
         The docstring of ``unrolled.whole_model.account_json`` describes the file.
 
         Raises:
+            UsageError: If the path is that of another format.
             FileError: If the file cannot be written.
         """
         save_json(path, [one.ledger for one in self], self)

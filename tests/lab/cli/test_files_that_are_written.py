@@ -135,6 +135,20 @@ def test_a_suffix_of_another_format_is_refused(unrolled, tmp_path, words, option
     assert (tmp_path / "of_no_program.v2").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("explain", "runs/reviews", "a dull film"), "--html"),
+        (("evaluate", "runs/reviews"), "--html"),
+        (("predict", "runs/reviews", "a.txt"), "--out"),
+    ],
+)
+def test_a_folder_in_which_nothing_can_be_written_is_told_before_the_work(unrolled, tmp_path, words, option):
+    (tmp_path / "a.txt").write_text("a dull film\na great film\n")
+    refused = unrolled(*words, option, "/proc/written")  # where root cannot write either
+    refused.assert_refused(74, "/proc/written cannot be written: ", "; choose another folder")
+
+
 @pytest.mark.parametrize("options", [(), ("--force",)])
 def test_predictions_for_standard_output_by_its_name_are_printed(unrolled, tmp_path, options):
     (tmp_path / "a.txt").write_text("a dull film\na great film\n")

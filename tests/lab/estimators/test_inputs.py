@@ -237,6 +237,18 @@ def test_one_class_is_refused(answers):
     assert np.isfinite(rated).all()
 
 
+@pytest.mark.parametrize("kind", [list, np.array, lambda rows: pd.Series(rows, index=range(9, 9 + len(rows)))])
+def test_texts_in_the_place_of_their_classes_are_refused(kind):
+    rows, moods = [f"{number} films" for number in range(8)], ["+", "-"] * 4
+    texts, answers = kind(rows), kind(moods)
+    told = rf"y holds 8 different classes of 2 different texts, the first '{rows[0]}' of '\+'; expected the t"
+    with pytest.raises(ValueError, match=told):
+        RecurrentClassifier(**SMALL).fit(answers, texts)
+    RecurrentClassifier(**SMALL).fit(texts, answers)  # the controls: also texts of which each is a class of its own
+    RecurrentClassifier(**SMALL).fit(texts, texts)
+    RecurrentClassifier(**SMALL).fit(kind(moods * 4), kind(rows * 4))  # and a few words with several answers each
+
+
 @pytest.mark.parametrize("answers", [[1, "1"], ["True", True], [1.5, "a"]])
 @pytest.mark.parametrize("kind", [list, tuple, lambda y: np.array(y, dtype=object), pd.Series])
 def test_answers_of_several_types_are_refused(answers, kind):

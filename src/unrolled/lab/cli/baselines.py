@@ -86,7 +86,7 @@ def _ngrams(run: Run, corpus: Corpus[Any]) -> Iterator[str]:
     if counted is not None and counted > reached:
         yield (
             f"logistic regression on 1- to 3-grams has an accuracy of {counted:.2%} on test, more than this network: "
-            "train longer (--epochs, --patience), or with a larger --lr or a smaller --dropout"
+            "train longer (--epochs, --patience), or with another --lr or --dropout"
         )
 
 

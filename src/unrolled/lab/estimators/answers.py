@@ -14,7 +14,7 @@ from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import shown_kind
 from unrolled.lab.estimators.inputs import number_advice, out_of_torch
 
-__all__ = ["as_numbers", "class_place", "learn_classes", "listed_answers", "refuse_mixed"]
+__all__ = ["as_numbers", "class_place", "learn_classes", "listed_answers", "refuse_mixed", "refuse_swapped"]
 
 
 def listed_answers(y: Any) -> Any:
@@ -66,6 +66,20 @@ def refuse_mixed(y: Any) -> None:
     others = [each for each in objects if not isinstance(each, str) and not _is_missing(each)]
     if words and others:
         raise UsageError(f"y holds strings and others, {words[0]!r} and {others[0]!r}; expected answers of one type")
+
+
+def refuse_swapped(texts: Sequence[str], y: NDArray[Any]) -> None:
+    """Refuse texts that were given as the classes of their classes: of a few strings, as many as there are examples.
+
+    Raises:
+        UsageError: It names the first text and its class.
+    """
+    different, classes = len(set(texts)), set(y.tolist())
+    if len(classes) >= max(2 * different, len(y) / 2) and all(isinstance(each, str) for each in classes):
+        raise UsageError(
+            f"y holds {len(classes)} different classes of {different} different texts, the first {str(y[0])[:40]!r} of "
+            f"{texts[0][:40]!r}; expected the texts first and their classes second"
+        )
 
 
 def _is_missing(answer: object) -> bool:

@@ -17,7 +17,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from unrolled.errors import UsageError
-from unrolled.lab.estimators.answers import as_numbers, class_place, learn_classes, listed_answers, refuse_mixed
+from unrolled.lab.estimators.answers import (
+    as_numbers,
+    class_place,
+    learn_classes,
+    listed_answers,
+    refuse_mixed,
+    refuse_swapped,
+)
 from unrolled.lab.estimators.explained import ExplainsExamples
 from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weights_of
 from unrolled.lab.estimators.frame_names import learn_columns
@@ -198,6 +205,8 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         """Train on examples ``X`` and their classes ``y``; the loss of each counts ``sample_weight`` times."""
         refuse_mixed(y)
         sequences, y = self._read_training(X, y)
+        if self.words_ is not None:
+            refuse_swapped(list(X), y)
         self.classes_, indices = learn_classes(y)
         targets = torch.as_tensor(indices, dtype=torch.int64)
         losses, weights = partial(F.cross_entropy, reduction="none"), weights_of(sample_weight, sequences)
