@@ -86,6 +86,8 @@ class Tracer(NumbersFromOutside, ReadsVariables):
             if isinstance(value, list | tuple) and len(value) > 1 and all(map(_is_text, value)):
                 self.texts.append((first, tuple(each.detach() for each in value)))
             return opened
+        if value.layout != torch.strided:
+            return value  # a sparse one, such as a graph, holds no ids
         copy = value.detach().clone()
         if copy.is_floating_point():
             if copy.dim() < 2:
