@@ -150,6 +150,11 @@ class AccountedOutput(OwnMemory):
         """What the contributions together may be off by rounding, shape (batch,): Σ|c| in the coarsest type."""
         return torch.finfo(self._type).eps / 2 * self._sizes
 
+    @cached_property
+    def moved(self) -> Tensor:
+        """Σ|c| over what inputs and initial states contributed, shape (batch,)."""
+        return sum((each.abs().sum(dim=1) for each in self._rows(self._by_argument)), self.initial.abs())
+
     @property
     def _type(self) -> torch.dtype:
         """The coarser of the types of the output and of what it is made of."""
@@ -158,9 +163,7 @@ class AccountedOutput(OwnMemory):
     @cached_property
     def _sizes(self) -> Tensor:
         """Σ|c|, shape (batch,)."""
-        named = (self.initial, *self.biases.values(), *self.constants.values())
-        total = sum((each.abs() for each in named), torch.zeros_like(self.output))
-        return sum((each.abs().sum(dim=1) for each in self._rows(self._by_argument)), total)
+        return sum((each.abs() for each in (*self.biases.values(), *self.constants.values())), self.moved)
 
     @property
     def _by_argument(self) -> dict[str, Tensor]:

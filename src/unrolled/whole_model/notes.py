@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from unrolled.decomposition.attribution.number_notes import COARSE, HIDING, HIDING_COARSE
 from unrolled.explanation.further_runs.behind_held import BehindHeld, arguments_named
 from unrolled.explanation.notes import NOTED, above_movement
 from unrolled.held_forward.tensor_facts.rows import CONSTANTS, MASKS
@@ -78,7 +79,25 @@ def _remainder_notes(result: AccountedOutput) -> tuple[str, ...]:
             f"the model computes in {result.coarsest}: contributions are exact to its rounding, up to "
             f"{float(result.rounding.max()):.1g}{remedy}",
         )
-    return ()
+    return _hidden_note(result)
+
+
+def _hidden_note(result: AccountedOutput) -> tuple[str, ...]:
+    """Note that rounding is so large beside what inputs contribute that their sum may equal the movement by chance."""
+    eps = torch.finfo(result.output.dtype).eps
+    shares = torch.where(result.moved > 0, result.rounding / result.moved, 0.0)
+    worst = int(shares.argmax())
+    share = float(shares[worst])
+    if share <= (HIDING_COARSE if eps > COARSE else HIDING):
+        return ()
+    finer = "account for a target without the constants in the output"
+    if result.output.dtype != torch.float64:
+        finer = "use float64: model.double()"
+    return (
+        f"rounding of the output, {float(result.output[worst]):+.2g}, is up to {float(result.rounding[worst]):.2g}, "
+        f"{share:.2g} {'of' if share < 1 else 'times'} what inputs and initial states contribute: the remainder does "
+        f"not show whether they are right; {finer}",
+    )
 
 
 def _remedy(result: AccountedOutput) -> str:

@@ -7,7 +7,17 @@ import math
 from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.decomposition.opening.parity import FINER
 
-__all__ = ["NOISY", "NOTED_RESIDUAL", "cancellation_note", "finer_type", "is_coarse", "number_notes"]
+__all__ = [
+    "COARSE",
+    "HIDING",
+    "HIDING_COARSE",
+    "NOISY",
+    "NOTED_RESIDUAL",
+    "cancellation_note",
+    "finer_type",
+    "is_coarse",
+    "number_notes",
+]
 
 NOISY = 10.0
 """Above this cancellation, contributions are large against their sum."""
