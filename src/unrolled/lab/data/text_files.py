@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import shlex
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +11,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unrolled.errors import DataError, FileError
+from unrolled.lab.data.content_detection import (
+    BYTE_ORDER_MARK,
+    LONGEST_SIGNATURE,
+    detect_binary,
+    detect_marked_encoding,
+    detect_unmarked_encoding,
+    line_end_hint,
+    utf8_hint,
+)
 
 __all__ = [
     "BROKEN_COMPRESSION",
@@ -36,23 +44,9 @@ DECOMPRESSORS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.op
 """How to open a compressed file, by its suffix."""
 BROKEN_COMPRESSION = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 """What Python raises for a file that is truncated, or not compressed as its suffix says."""
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_UTF_32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_UNPACK = "unpack it, or compress it with gzip"
-_BINARY = {
-    b"PK\x03\x04": ("an archive, such as a workbook of Excel", "save a sheet as CSV in UTF-8, or unpack the archive"),
-    b"\xd0\xcf\x11\xe0": ("an old workbook of Excel", "save a sheet as CSV in UTF-8"),
-    b"PAR1\x15": ("a Parquet file", "write it as CSV: pandas.read_parquet(path).to_csv('texts.csv', index=False)"),
-    b"BZh91AY&SY": ("a file compressed with bzip2", _UNPACK),
-    b"(\xb5/\xfd": ("a file compressed with zstd", _UNPACK),
-    b"\x1f\x8b": ("a file compressed with gzip", "give its name the suffix .gz"),
-    b"\xfd7zXZ\0": ("a file compressed with xz", "give its name the suffix .xz"),
-}
-"""What a file is that is no text, by its first bytes, and what to do."""
-_LONGEST_START = max(map(len, _BINARY))
 _ESCAPED = 0xDC00  # the error handler surrogateescape adds it to a byte
 _SHOWN = 40
+_LIKELIEST = "WINDOWS-1252"  # the encoding of most texts with bytes that are not UTF-8
 STANDARD_INPUT = Path("standard input")
 """How standard input is named to the user."""
 
@@ -91,31 +85,13 @@ def _without_foreign_bytes(line: str, path: Path, number: int) -> str:
     if column := _find_escaped(line):
         byte = ord(line[column - 1]) - _ESCAPED
         found = f"the byte 0x{byte:02x} at column {len(line[: column - 1].encode(errors='surrogateescape')) + 1}"
-        raise malformed(path, number, "UTF-8 text", found, _utf8_hint(path))
+        raise malformed(path, number, "UTF-8 text", found, utf8_hint(_convertible_name(path), _LIKELIEST))
     return line
 
 
-def _utf8_hint(path: Path, encoding: str = "WINDOWS-1252") -> str:
-    """Say how a file is written in UTF-8: by the program that wrote it, or by a command."""
-    hint = "save the file with the encoding UTF-8"
-    if not _is_plain(path):
-        return hint
-    new = shlex.quote(f"utf8-{path.name}")
-    return f"{hint}, or convert it: iconv -f {encoding} -t UTF-8 {shlex.quote(path.name)} > {new}"
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether a command can convert a file as it is."""
-    return path != STANDARD_INPUT and without_compression(path) == path
-
-
-def _line_end_hint(path: Path) -> str:
-    """Say how a file of an old Macintosh gets the line ends of today."""
-    hint = "save the file with the line ends of Windows or Unix"
-    if not _is_plain(path):
-        return hint
-    name = shlex.quote(path.name)
-    return f"{hint}, or convert it: tr '\\r' '\\n' < {name} > {shlex.quote(f'unix-{path.name}')}"
+def _convertible_name(path: Path) -> str | None:
+    """Return the name of a file that a command can convert as it is; None for standard input and compressed files."""
+    return path.name if path != STANDARD_INPUT and without_compression(path) == path else None
 
 
 def without_escapes(text: str) -> str:
@@ -136,7 +112,7 @@ def check_escaped(path: Path, line: int, field: str) -> DataError | None:
     if not column:
         return None
     found = f"the byte 0x{ord(field[column - 1]) - _ESCAPED:02x} in {without_escapes(field)!r}"
-    return malformed(path, line, "UTF-8 text", found, _utf8_hint(path))
+    return malformed(path, line, "UTF-8 text", found, utf8_hint(_convertible_name(path), _LIKELIEST))
 
 
 def iter_lines_escaped(path: Path) -> Iterator[str]:
@@ -171,7 +147,7 @@ def check_text(path: Path) -> None:
     """Refuse a file that is no text by its first bytes; DataError. A file that cannot be read is left to its reader."""
     try:
         with path.open("rb") as file:
-            start = file.read(_LONGEST_START)
+            start = file.read(LONGEST_SIGNATURE)
     except OSError:
         return
     _refuse_binary(path, start)
@@ -198,31 +174,23 @@ def _read_line(file: BinaryIO, path: Path, number: int) -> bytes:
 
 
 def _refuse_binary(path: Path, start: bytes) -> None:
-    for first, (found, hint) in _BINARY.items():
-        if start.startswith(first):
-            raise DataError(f"{path}:1: expected text, found {found}; {hint}")
-
-
-def _utf_16_without_mark(raw: bytes) -> str:
-    """Name the encoding of a line of which every second byte, or nearly, is a NUL; empty for any other line."""
-    even, odd = raw[::2], raw[1::2]
-    if not even.count(0) and 2 * odd.count(0) > len(odd):
-        return "UTF-16LE"
-    return "UTF-16BE" if not odd.count(0) and 2 * even.count(0) > len(even) else ""
+    if (known := detect_binary(start)) is not None:
+        found, hint = known
+        raise DataError(f"{path}:1: expected text, found {found}; {hint}")
 
 
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if number == 1:
-        if raw.startswith(_UTF_32):  # before UTF-16, whose mark it begins with
-            raise malformed(path, 1, "UTF-8 text", "UTF-32", _utf8_hint(path, "UTF-32"))
-        if raw.startswith(_UTF_16):
-            raise malformed(path, 1, "UTF-8 text", "UTF-16", _utf8_hint(path, "UTF-16"))
+        name = _convertible_name(path)
+        if encoding := detect_marked_encoding(raw):
+            raise malformed(path, 1, "UTF-8 text", encoding, utf8_hint(name, encoding))
         _refuse_binary(path, raw)
-        raw = raw.removeprefix(_BYTE_ORDER_MARK)
+        raw = raw.removeprefix(BYTE_ORDER_MARK)
         if b"\r" in raw.rstrip(b"\r") and not raw.endswith(b"\n"):  # the whole file: it has no line feed
-            raise malformed(path, 1, "lines that end in a line feed", "carriage returns alone", _line_end_hint(path))
-        if encoding := _utf_16_without_mark(raw):
-            raise malformed(path, 1, "UTF-8 text", f"{encoding} without a byte-order mark", _utf8_hint(path, encoding))
+            raise malformed(path, 1, "lines that end in a line feed", "carriage returns alone", line_end_hint(name))
+        if encoding := detect_unmarked_encoding(raw):
+            found = f"{encoding} without a byte-order mark"
+            raise malformed(path, 1, "UTF-8 text", found, utf8_hint(name, encoding))
     line = raw.decode("utf-8", errors="surrogateescape")
     if "\0" in line:
         found = f"a NUL at column {line.index(chr(0)) + 1}"
