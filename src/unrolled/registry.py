@@ -116,7 +116,7 @@ class Registry(Generic[M]):
         )
 
     def names(self) -> tuple[str, ...]:
-        """The names of all members, in alphabetical order."""
+        """Return the names of all members, in alphabetical order."""
         return tuple(self.members)
 
     def get(self, name: str) -> type[M]:

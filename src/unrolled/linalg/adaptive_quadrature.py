@@ -98,7 +98,7 @@ class _Piece:
         return self.lacking > 0
 
     def misses_as(self, other: _Piece) -> bool:
-        """Whether it lacks as much for its width as another piece, about."""
+        """Tell whether it lacks about as much for its width as another piece does."""
         here, there = self.missed * other.width, other.missed * self.width
         return here * there > 0 and abs(there) / ALIKE <= abs(here) <= ALIKE * abs(there)
 

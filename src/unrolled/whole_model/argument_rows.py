@@ -40,7 +40,7 @@ class RowPart:
             to.view(*lead, -1).index_add_(len(lead), self.targets, of_vectors)
 
     def in_order(self, axis: int, argument: Tensor) -> bool:
-        """Whether the row has its vectors in the order in which the examples stand along an axis of the argument."""
+        """Tell whether the row has its vectors in the order of the examples along an axis of the argument."""
         if self.inside is None or self.targets is None:
             return True
         batch = argument.shape[axis]

@@ -108,7 +108,7 @@ def _may_round(found: Attribution) -> bool:
 
 
 def is_coarse(found: Attribution) -> bool:
-    """Whether the model computes in a type whose rounding alone is worth a note."""
+    """Tell whether the model computes in a type whose rounding alone is worth a note."""
     return found.rounding > COARSE
 
 

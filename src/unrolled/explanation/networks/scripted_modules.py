@@ -8,7 +8,7 @@ __all__ = ["python_form", "script_kind"]
 
 
 def script_kind(module: torch.jit.ScriptModule) -> str:
-    """Whether a module of TorchScript was traced or scripted; one from a file counts as scripted."""
+    """Return ``"traced"`` or ``"scripted"`` for a module of TorchScript; one from a file counts as scripted."""
     return "traced" if "Traced" in type(module).__name__ else "scripted"
 
 

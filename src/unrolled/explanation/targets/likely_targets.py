@@ -19,7 +19,7 @@ INDICES = {1: ("", "[:1]"), 2: ("[:, 0]", "[-1:, 0]"), 3: ("[:, -1, 0]", "[-1, :
 
 
 def has_classes(output: object) -> bool:
-    """Whether an output needs no target: it is of shape (batch, classes), or one number for each example."""
+    """Tell whether an output needs no target: it is of shape (batch, classes), or one number for each example."""
     return isinstance(output, Tensor) and output.dim() <= 2
 
 

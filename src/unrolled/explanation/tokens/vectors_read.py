@@ -25,7 +25,7 @@ CLOSE = 1e-2
 
 
 def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[int, Tensor | None]:
-    """For each leaf of vectors the number of the position that reads each of them, t · batch + b, or -1 for none.
+    """Find the number of the position that reads each vector of each leaf, t · batch + b, or -1 for none.
 
     Args:
         leaves: Each of shape (*rows, features).

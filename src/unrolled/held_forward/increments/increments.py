@@ -46,7 +46,7 @@ class IncrementCall(OperationCall):
     mode: Increments
 
     def moves(self, value: object) -> bool:
-        """Whether an operand is a block of increments."""
+        """Tell whether an operand is a block of increments."""
         return isinstance(value, Tensor) and value in self.mode.points
 
     def at_both(self) -> tuple[Any, Any]:
@@ -127,12 +127,12 @@ class Increments(OperationMode):
         return gates.to(end) if isinstance(gates, Tensor) else torch.full_like(end, float(gates))
 
     def is_number(self, value: Any) -> bool:
-        """Whether an operand is a number of the code or a held result, no parameter."""
+        """Tell whether an operand is a number of the code or a held result, no parameter."""
         return not isinstance(value, Tensor) or value in self.numbers
 
     @abstractmethod
     def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
-        """Whether the result of an operation does not move."""
+        """Tell whether the result of an operation does not move."""
 
     @abstractmethod
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class Increments(OperationMode):
 
     @abstractmethod
     def is_gate(self, factor: Tensor) -> bool:
-        """Whether a factor shares a product as a gate does."""
+        """Tell whether a factor shares a product as a gate does."""
 
     @abstractmethod
     def base_of_constant(self, value: Any) -> Any:
@@ -261,7 +261,7 @@ class ShareIncrements(Increments):
         self.share = share
 
     def holds(self, name: str, args: Sequence[Any] = ()) -> bool:
-        """Whether an account holds the result."""
+        """Tell whether an account holds the result."""
         if name == "pow":
             return args[1] in self.points or not _rises(args[1])
         if name == "exp" and args:
@@ -300,7 +300,7 @@ class ShareIncrements(Increments):
         return torch.lerp(base if self.is_gate(factor) else torch.zeros_like(end), end, place)
 
     def is_gate(self, factor: Tensor) -> bool:
-        """Whether all entries of a factor are gates."""
+        """Tell whether all entries of a factor are gates."""
         return self._is_gate(factor, False) is True
 
     def base_of_constant(self, value: Any) -> Any:

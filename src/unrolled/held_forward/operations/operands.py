@@ -24,7 +24,7 @@ __all__ = [
 
 
 def operands(values: Any) -> list[Tensor]:
-    """All tensors in the arguments of a call."""
+    """Return all tensors in the arguments of a call."""
     found: list[Tensor] = []
     for each in values:
         if isinstance(each, Tensor):
@@ -43,22 +43,22 @@ _SEVERAL = (tuple, list)
 
 
 def holds_numbers(tensor: Tensor) -> bool:
-    """Whether entries are real or complex numbers: integers and answers carry no value."""
+    """Tell whether entries are real or complex numbers: integers and answers carry no value."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 
 def holds_integers(tensor: Tensor) -> bool:
-    """Whether entries are integers, which may be ids or places of rows."""
+    """Tell whether entries are integers, which may be ids or places of rows."""
     return not holds_numbers(tensor) and tensor.dtype != torch.bool
 
 
 def is_parameter(value: object) -> bool:
-    """Whether a tensor is a parameter, of whatever class."""
+    """Tell whether a tensor is a parameter, of whatever class."""
     return type(value) is not Tensor and isinstance(value, torch.nn.Parameter)
 
 
 def carries(value: object) -> bool:
-    """Whether a tensor carries value: what is computed from it is linear in it.
+    """Tell whether a tensor carries value: what is computed from it is linear in it.
 
     A parameter asks for a gradient and carries none.
     """
@@ -66,12 +66,12 @@ def carries(value: object) -> bool:
 
 
 def detached(value: Any) -> Any:
-    """The same arguments, without value."""
+    """Return the same arguments without value."""
     return for_each_tensor(value, Tensor.detach)
 
 
 def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same arguments, with every tensor changed."""
+    """Return the same arguments with every tensor changed."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, PackedSequence):
@@ -84,7 +84,7 @@ def for_each_tensor(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def has_flags(values: Iterable[Any]) -> bool:
-    """Whether a parameter among the arguments of a call requires a gradient."""
+    """Tell whether a parameter among the arguments of a call requires a gradient."""
     for each in values:  # of every operation of a run: the most frequent kinds come first
         kind = type(each)
         if kind is Tensor or kind is int:
@@ -97,7 +97,7 @@ def has_flags(values: Iterable[Any]) -> bool:
 
 
 def without_flags(value: Any) -> Any:
-    """The same arguments, where no parameter requires a gradient.
+    """Return the same arguments, where no parameter requires a gradient.
 
     The flag of the parameter itself stays: other threads may differentiate by it meanwhile.
     """

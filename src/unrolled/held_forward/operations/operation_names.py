@@ -93,7 +93,7 @@ _PLAIN = {name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "m
 
 
 def plain_form(func: Callable[..., Any], operation: Operation) -> Callable[..., Any]:
-    """The operation as a function that neither works in place nor reflects its operands."""
+    """Return the operation as a function that neither works in place nor reflects its operands."""
     if operation.name in _PLAIN:
         return _PLAIN[operation.name]
     if not operation.in_place:

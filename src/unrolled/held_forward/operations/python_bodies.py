@@ -15,13 +15,16 @@ def _nothing_overridden(*_: object) -> bool:
 
 
 def parameters(func: types.FunctionType) -> tuple[str, ...]:
-    """The names of the parameters of a Python function."""
+    """Return the names of the parameters of a Python function."""
     return func.__code__.co_varnames[: func.__code__.co_argcount]
 
 
 @lru_cache(maxsize=256)
 def python_body(func: Callable[..., Any]) -> types.FunctionType | None:
-    """A Python function of torch that does not ask the mode again: the mode meets the operations it is made of."""
+    """Return a Python function of torch that does not ask the mode again, so that the mode meets its operations.
+
+    None for any other function.
+    """
     if not isinstance(func, types.FunctionType) or not func.__module__.startswith("torch."):
         return None
     if func.__qualname__.startswith("boolean_dispatch."):  # it chooses between two functions that ask the mode for it

@@ -56,7 +56,7 @@ class MeetsOtherThreads(NumbersFromOutside):
         """The operation by which one of them gave Python numbers of value."""
 
     def is_value(self, value: Tensor) -> bool:
-        """Whether a tensor that another thread reads carries value of this run."""
+        """Tell whether a tensor that another thread reads carries value of this run."""
         return carries(value) and value not in self._numbers_elsewhere and not self._is_from_outside(value)
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -69,7 +69,7 @@ class IntegerNumbers:
                     self._known.pop(each, None)
 
     def held_beside_value(self, factors: Sequence[Any]) -> list[Any]:
-        """The factors of a product, where numbers that multiply other value are held."""
+        """Return the factors of a product, where numbers that multiply other value are held."""
         if not self or all(each in self for each in factors if carries(each)):
             return list(factors)
         return [each.detach() if each in self else each for each in factors]

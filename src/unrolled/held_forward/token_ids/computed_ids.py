@@ -58,7 +58,7 @@ class ComputedIds:
         return self._made.get(value) if isinstance(value, Tensor) else None
 
     def made_of_ids(self, numbers: Tensor) -> bool:
-        """Whether numbers are ids, or made of ids, or held choices; those that only masks made, as lengths, are not."""
+        """Tell whether numbers are ids, made of ids, or held choices; what masks alone made, as lengths, is not."""
         made = self.of(numbers)
         if made is None and holds_integers(numbers) and self.rows.origin(numbers).kind == "held":
             return True

@@ -77,11 +77,11 @@ class TokenPositions:
         return self._known.get(ids) if isinstance(ids, Tensor) else None
 
     def are_vectors(self, ids: object) -> bool:
-        """Whether these are one-hot vectors of tokens, or parts of such vectors."""
+        """Tell whether these are one-hot vectors of tokens, or parts of such vectors."""
         return isinstance(ids, Tensor) and ids in self._vectors
 
     def are_masks(self, ids: object) -> bool:
-        """Whether these are answers about tokens, such as which of them are padding, or arguments of zeros and ones."""
+        """Tell whether these are answers about tokens, such as which are padding, or arguments of zeros and ones."""
         return isinstance(ids, Tensor) and not self.are_vectors(ids) and (ids.dtype == torch.bool or ids in self._masks)
 
     def follow(self, call: OperationCall, result: Any) -> bool:
@@ -218,7 +218,7 @@ class TokenPositions:
         return places.expand(target.shape) if list(index.shape) == one_each else None
 
     def makes_vectors(self, call: OperationCall) -> bool:
-        """Whether an operation makes one-hot vectors of ids, or moves such vectors."""
+        """Tell whether an operation makes one-hot vectors of ids, or moves such vectors."""
         if call.name == "eq":  # with a list of all ids
             return any(isinstance(each, Tensor) and each.dim() and each not in self for each in call.args)
         given = call.args[0] if isinstance(call.args[0], tuple | list) else call.args[:1]

@@ -126,7 +126,7 @@ class TokenVectors:
     def with_numbers(
         self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], kind: torch.dtype
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same arguments, where integers that are made of token ids are numbers; an index stays what it is."""
+        """Return the same arguments, where integers made of token ids are numbers; an index stays what it is."""
         place = WRITTEN.get(operation.name)
         if place is None:
             return self._as_numbers(args, kind), {name: self._as_numbers(each, kind) for name, each in options.items()}
