@@ -72,7 +72,7 @@ class Cell(nn.Module, ABC):
     linear: ClassVar[bool] = False
     """Whether f(x, ·) is affine in the state. Every linearisation of such a cell is exact."""
     rows_apart: bool = False
-    """Whether :meth:`step` takes time for each row, since it runs one after another."""
+    """Whether :meth:`step` runs the rows one after another, so that each takes time of its own."""
 
     def __init__(
         self, input_size: int, hidden_size: int, state_size: int | None = None, output_size: int | None = None

@@ -1,4 +1,4 @@
-"""Which arguments of a model rows were made of, and which of them, and of their numbers, an output reads."""
+"""Which arguments of a model were made rows, and which of these arguments and their numbers an output reads."""
 
 from __future__ import annotations
 

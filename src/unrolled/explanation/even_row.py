@@ -1,4 +1,4 @@
-"""Places that are not known, by those beside them: steps of a sequence lie evenly spaced in an argument."""
+"""Fill in places that are not known: the steps of a sequence are evenly spaced in its argument."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ __all__ = ["InfiniteHeldRunError", "check_sum", "refuse_infinite", "sum_gap"]
 CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
 """How far both may be from the model's own output, relative to the parts, by the coarsest type among them.
 
-It is closer than :data:`unrolled.decomposition.opening.parity.PARITY`: what rounds is known, so no room is left for
-more.
+It is closer than :data:`unrolled.decomposition.opening.parity.PARITY`, since it is known here what rounds.
 """
 
 

@@ -1,4 +1,4 @@
-"""An error that a number is NaN or infinite names the weight that is: a training that diverged leaves one."""
+"""Name the weight that is NaN or infinite in an error about such numbers: a training that diverged leaves one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_infinite_weight(model: nn.Module) -> str | None:
 
 @contextmanager
 def infinite_weights_named(model: nn.Module) -> Iterator[None]:
-    """Add the first weight of a model that holds NaN or infinity to the error that a number of its run is."""
+    """Name the first weight that holds NaN or infinity in an error about NaN or infinite numbers of the block."""
     try:
         yield
     except NonFiniteError as error:
@@ -40,7 +40,7 @@ def infinite_weights_named(model: nn.Module) -> Iterator[None]:
 
 
 def _is_named(name: str, message: str) -> bool:
-    """Whether an error names a weight already; that of a network names it without the path of the network."""
+    """Whether an error names a weight already; the error of a network leaves out the network's path."""
     return any(re.search(rf"\bweights {re.escape(each)}\b", message) for each in (name, name.rpartition(".")[2]))
 
 

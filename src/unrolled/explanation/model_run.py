@@ -47,6 +47,6 @@ class ModelRun:
         return (*self.args, *self.kwargs.values())
 
     def mark_numbers(self, rows: Rows) -> None:
-        """Let what a run makes of the arguments' numbers have no parameter's name, whichever it multiplies them by."""
+        """Mark the arguments' numbers: what a run makes of them has no parameter's name, whatever multiplies them."""
         for each in tensors_in((self.args, self.kwargs)):
             (rows.mark_answers if is_mask(each) else rows.mark_numbers)(each)

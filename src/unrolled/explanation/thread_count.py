@@ -13,8 +13,8 @@ from unrolled.user_models.all_modules import TABLES, all_modules
 
 __all__ = ["one_thread_if_small"]
 
-# Multiplications below which one thread is taken: about half a second of one core.
 SMALL = 8e9
+"""Multiplications up to which one thread is taken: about half a second of one core."""
 
 
 @contextmanager

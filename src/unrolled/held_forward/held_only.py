@@ -111,7 +111,7 @@ def held_last(names: Sequence[str]) -> str:
 
 
 def _last_that_works(count: int, attempt: Callable[[int], T]) -> T | None:
-    """Follow all of ``count`` held results from one on, as late a one as works; return None if none does.
+    """Attempt to follow the last of ``count`` held results, as few as works; return None if no attempt works.
 
     If following from one on works, so does following from any before it.
     """

@@ -10,7 +10,7 @@ MULTIPLIERS = frozenset(
     "acos cosh bernoulli multinomial poisson inverse linalg_inv linalg_inv_ex linalg_pinv pinverse matrix_exp "
     "linalg_matrix_exp".split()
 )
-"""Multipliers, decays, weights of attention."""
+"""Operations whose results multiply value, as decays and weights of attention do."""
 ROUNDINGS = frozenset("round floor ceil trunc".split())
 """Operations whose results may become ids."""
 ANSWERS = frozenset(

@@ -126,7 +126,7 @@ class HeldForward(MeetsOtherThreads, WritesInPlace, ReadsVariables):
         self.followed: list[Any] = []
         """The nodes of the graph that gave the results of these."""
         self.taken: TakenPlaces | None = None
-        """Where Python got numbers; None where those that carry value are refused, as nobody asks."""
+        """Where Python got numbers; None to refuse those that carry value, where nobody asks whether they are read."""
         self.coarsest = torch.float64
         """The type of least precision among those in which value was computed."""
 

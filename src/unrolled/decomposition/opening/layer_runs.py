@@ -123,7 +123,7 @@ def states_parity(
 
 
 _STEPS = 5
-"""By how many of the smallest numbers of a half type the states of a layer were off at most 3.3, of any cell."""
+"""How many of the smallest numbers of a half type the states of a layer may be off; the most measured was 3.3."""
 
 
 def _smallest(own_type: torch.dtype, computed: torch.dtype, layers: int, precision: float) -> float:

@@ -92,7 +92,7 @@ class OwnCell(Cell):
         for argument, (_, shape, axis) in zip(self.read, self.parts, strict=True):
             if argument is not None:
                 part = s[:, first : first + shape.numel()].reshape(*axes, *shape).movedim(0, axis)
-                tensors[argument] = part.clone()  # where it begins in memory, torch.view_as_complex asks
+                tensors[argument] = part.clone()  # torch.view_as_complex needs an even offset in memory
             first += shape.numel()
         found = {place: real_form(each) for place, each in leaves(self.call.run(tensors, self.function))}
         parts = [
@@ -110,6 +110,6 @@ class OwnCell(Cell):
 
 
 def _fresh_gradient(each: Tensor) -> Tensor:
-    """Return a tensor whose gradient is none of another's memory: that of torch.view_as_real asks where it begins."""
+    """Return a tensor whose gradient has memory of its own: torch.view_as_real needs one at an even offset."""
     in_pairs = each.shape[-1:] == (2,) or (each.numel() % 2 == 0 and torch._C._are_functorch_transforms_active())
     return 1.0 * each if in_pairs else each

@@ -26,9 +26,9 @@ from unrolled.model_runs.nested_tensors import leaves, rebuilt
 __all__ = ["STEPS"]
 
 _FEW = 1024
-"""Up to so many numbers of another argument are compared."""
+"""The most numbers of an argument that are compared one by one."""
 _MOVE = 2.0**-6
-"""How far a step's numbers are moved, in relation, to see how large the sums are that it makes of them."""
+"""Relative change of a step's numbers; it shows how large the sums are that the step makes of them."""
 
 STEPS = frozenset({"own_step"})
 """Operations that are steps of the user's own."""
@@ -140,7 +140,7 @@ def _mixes_rows(step: StepTensors, cell: OwnCell, x: Tensor, state: Tensor, own:
 
 
 def _identity(other: Tensor) -> tuple[Any, ...]:
-    """Return what tells another argument from the next one: its numbers, or of many where they lie."""
+    """Return what tells an argument from another one: its numbers or, where they are many, their place in memory."""
     if other.numel() > _FEW:
         return (other.data_ptr(), other._version, other.shape)
     return tuple(other.reshape(-1).tolist())

@@ -156,7 +156,7 @@ def _copy(each: Tensor, is_pairs: bool) -> Tensor:
 
 
 def _is_written(copy: Tensor, before: Tensor) -> bool:
-    """Tell whether a copy was written, with other numbers or the same; tensors of inference mode do not count that."""
+    """Tell whether a copy was written to, with other numbers or the same; inference mode shows other numbers only."""
     return copy is not before and (_is_changed(copy, before) if copy.is_inference() else copy._version > 0)
 
 

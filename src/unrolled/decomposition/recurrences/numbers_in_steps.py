@@ -1,4 +1,4 @@
-"""Numbers that a step takes out of torch: what its state contributes by them no derivative shows."""
+"""Numbers that a step takes out of torch: no derivative shows what its state contributes by them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["lost_in_python"]
 
 
 def lost_in_python(ray: Ray[Any]) -> UnsupportedOperationError | None:
-    """Return the error for a step whose next state reads numbers which the state before makes, and Python gets.
+    """Return the error for a step whose next state depends on numbers that Python gets from the state before.
 
-    A step may take numbers for a log, or such that its state does not change: then there is none.
+    None if the step takes numbers for a log only, or numbers that its state does not change.
     """
     if not isinstance(ray, MatrixFreeRay) or not ray.taken.valued:
         return None

@@ -29,8 +29,8 @@ from unrolled.linalg.sweep_forward import sweep_forward
 
 __all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "ngrams_by_length", "running_sum", "scores"]
 
-# Steps between two checks for negligible terms.
 CHECK_EVERY = 16
+"""Steps between two checks for negligible terms."""
 
 
 def _negligible(block: Tensor, scale: float) -> Tensor:

@@ -43,7 +43,7 @@ class OpenedLine:
     examples: Tensor
     """The example that reads each sequence, -1 for none, shape (batch of the line,)."""
     ngrams: NGramScores
-    """By sequence; ``initial`` is what neither another call nor a bias made of the initial states."""
+    """By sequence; ``initial`` covers the part of the initial states that neither another call nor a bias made."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Further runs of a model: what its output depends on, and neither n-grams nor rows show."""
+"""Further runs of a model: they show on what its output depends beside its n-grams and rows."""

@@ -23,7 +23,7 @@ class BehindHeld:
 
     arguments: tuple[str, ...] = ()
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Of arguments whose other numbers are read: how many numbers are not, and how many they have, without zeros."""
+    """By argument of which other numbers are read: how many are not, and how many it has. Zeros do not count."""
 
     def notes(self) -> tuple[str, ...]:
         """Say that these have no part of an output that depends on them."""

@@ -1,4 +1,4 @@
-"""Numbers without a contribution in an explanation, though its output depends on them: only through held factors."""
+"""Numbers on which an output depends through held factors only: an explanation gives them no contribution."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def first_states_read(model: nn.Module, networks: FoundNetworks, asked: Request)
 
 
 _LATEST = 8
-"""So many tensors hold what the latest call of a network has returned."""
+"""How many of the last returned tensors are looked at first: a call mostly returns fewer."""
 
 
 def _continues(state: Tensor, returned: list[Tensor]) -> bool:

@@ -74,9 +74,9 @@ class HeldReads:
         return self._not_read(self.args, self.kwargs)
 
     def still_unread(self, unread: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Keep those numbers that are not read where all numbers are others either.
+        """Keep those numbers that a held run on nearby numbers does not read either.
 
-        The parts of a number may cancel: in x² - x one of 1 has a part of 1 and one of -1.
+        The parts of a number may cancel: in x² - x the number 1 has the parts 1 and -1.
         """
         try:
             again = self._not_read(*_nearby((tuple(self.args), dict(self.kwargs))))

@@ -1,4 +1,4 @@
-"""Notes on explanations that further runs of the model tell."""
+"""Notes on explanations, made from further runs of the model."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from unrolled.user_models.all_modules import all_parameters
 __all__ = ["TracedVectors", "depends"]
 
 _WITHOUT_TABLE = "tokens"
-"""What vectors are of that are made of tokens without a table, as one-hot ones."""
+"""Stands for the name of a table where vectors are made of tokens without one, as one-hot vectors are."""
 
 
 class TracedVectors(Tracer):

@@ -1,4 +1,4 @@
-"""Recurrent layers of Keras call their cell once for each step, where a step is seen."""
+"""Make recurrent layers of Keras call their cell once for each step, so that the step is found."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def keras_as_steps(model: nn.Module) -> Iterator[None]:
 
 
 def _is_recurrent(module: nn.Module) -> bool:
-    """Tell whether it is a layer ``keras.layers.RNN``: what a user's own layer calls ``unroll`` is its own affair."""
+    """Tell whether it derives from ``keras.layers.RNN``: in other layers ``unroll`` may mean something else."""
     return any(base.__name__ == "RNN" and base.__module__.startswith("keras.") for base in type(module).__mro__)

@@ -21,7 +21,7 @@ COARSE = 0.1
 The second is closer where outputs are below 1, as probabilities are: a tenth of these would be another model.
 """
 MOVE = 2.0**-10
-"""How far a twin's weights are moved, in relation, to see how large the sums are that outputs are made of."""
+"""Relative change of a twin's weights; it shows how large the sums are of which outputs are made."""
 
 
 def compare_with_twins(

@@ -95,7 +95,7 @@ class _Sequences:
         return [place for place in self.parts if place not in self.used and self._is_zero_where_read(place)]
 
     def apart(self) -> list[Numbers] | None:
-        """Find the numbers of fewer sequences together, as windows that overlap need it; None if one mixes them."""
+        """Find the numbers of fewer sequences at a time, as overlapping windows need; None if a sequence mixes them."""
         every = list(range(len(self.total)))
         if not self.used or len(every) < 2 or self._of(every[:1]).by_step() is None:
             return None

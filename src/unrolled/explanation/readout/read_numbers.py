@@ -47,7 +47,7 @@ from unrolled.user_models.replaced_attributes import replaced_attributes
 __all__ = ["numbers_of_call"]
 
 _NOTHING = 1e-30
-"""A difference that is none where the states contribute nothing either."""
+"""A difference up to this counts as none, also where the states contribute nothing."""
 
 
 def numbers_of_call(recorded: RecordedForward, asked: Request, reads: Sequence[Readout]) -> list[list[Numbers]]:

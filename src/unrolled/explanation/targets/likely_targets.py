@@ -51,7 +51,7 @@ def example_target(output: object, batch: int | None = None) -> str:
 
 
 def example_of_class(output: Tensor, batch: int, place: int) -> str:
-    """Write a target that picks a class for each example, the first if none is at that place, as an error ends."""
+    """Write a target that picks the class at a place, else the first, of each example, as the end of an error."""
     for index in INDICES.get(output.dim(), ()) if output.numel() else ():
         known = -output.shape[-1] <= place < output.shape[-1]
         of_class = f"{index[:-2]}{place}]" if index.endswith("0]") and known else index

@@ -85,7 +85,7 @@ def token_names(
     ):
         numbered = [_ids(traces.found[0], row) for row in order]
         return numbered, (f"{UNKNOWN}; the tokens that were given are not shown",)
-    # of a text without traces the order is the user's word
+    # without traces, the order is the one that the user gives
     note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if not traces.found else ()
     return [tuple(row) for row in rows], note if traces.looked_up else ()
 

@@ -105,7 +105,7 @@ class Tracer(NumbersFromOutside, ReadsVariables):
         return copy
 
     def met_nothing(self, steps: int) -> bool:
-        """Tell whether arguments hold ids enough for all steps, and none was met where vectors are made of it."""
+        """Tell whether the arguments hold enough ids for all steps, and the run made vectors of none of them."""
         return not self.sources and sum(each.numel() for _, each in self.arguments) >= steps
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

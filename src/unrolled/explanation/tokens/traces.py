@@ -60,9 +60,9 @@ class Traces:
         return next((each for each in self.found if each.ids is None and all(each.places[row])), text)
 
     def word_count(self, positions: int) -> int | None:
-        """Return how many words of a text name so many positions: None if these read ids, so that all words must do.
+        """Return how many words a sequence of so many positions takes: None if it reads ids, which the words must fit.
 
-        Steps of an argument of vectors may be those of the text; states have no words.
+        One that reads vectors of an argument has a word for each step; one that reads states alone has no words.
         """
         if self.reads_ids:
             return None

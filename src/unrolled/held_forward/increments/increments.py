@@ -78,7 +78,6 @@ class Increments(OperationMode):
         """Which entries are gates, as in :mod:`~unrolled.held_forward.tensor_facts.gates`: True for all, or a mask."""
         self.numbers: TensorNotes[bool] = TensorNotes()
         """Tensors that the step makes of numbers alone, as ``torch.ones_like``, and results that are held."""
-
         self.integers: TensorNotes[bool] = TensorNotes()
         """Numbers that the step makes integers."""
         self.places: TensorNotes[MovingPlaces] = TensorNotes()

@@ -30,7 +30,7 @@ class OperationMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if func is Tensor.__deepcopy__ and torch.is_grad_enabled():  # it takes no result of a run that is followed
+        if func is Tensor.__deepcopy__ and torch.is_grad_enabled():  # which refuses a result that autograd follows
             func, args = Tensor.clone, args[:1]
         if (control := as_python(func)) is not None:
             with self:

@@ -31,7 +31,7 @@ _OF_LEAVES = 2**64 - 1
 
 
 class NumbersFromOutside(OperationMode):
-    """A mode under which what autograd follows was made in the run."""
+    """A mode that takes tensors which were made before the run for numbers of the model, without their graphs."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -60,7 +60,7 @@ def finite_only(
         place: Place of the factor that carries value.
         factors: All factors.
         product: What is computed of them.
-        instead: What stands in a held factor for what makes a result that is not finite.
+        instead: Replaces the entries of held factors that make a result which is not finite.
     """
     result = product(*factors)
     told = result.detach()
