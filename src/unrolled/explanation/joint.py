@@ -17,10 +17,10 @@ from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation, refuse_others
 from unrolled.explanation.features import one_after_another
 
-__all__ = ["OTHERS", "JointExplanation", "joint_explanation"]
+__all__ = ["NGRAMS_OF", "JointExplanation", "joint_explanation"]
 
-OTHERS = "n-grams of "
-"""Where the bias of a sequence names what another one contributes."""
+NGRAMS_OF = "n-grams of "
+"""Begins the name of the part of a sequence's bias that another sequence contributes."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -158,7 +158,7 @@ def joint_explanation(
     members: Sequence[Explanation], shared: tuple[str, ...], from_end: tuple[bool, ...] | None
 ) -> JointExplanation:
     """Put several sequences of one example into one explanation, with the notes that are not of one number alone."""
-    first, shown = members[0], {f"{OTHERS}{each.name}" for each in members}
+    first, shown = members[0], {f"{NGRAMS_OF}{each.name}" for each in members}
     biases = {name: value for name, value in first.biases.items() if name not in shown}
     ngrams, initial = sum(each.ledger.ngrams for each in members), sum(each.ledger.initial for each in members)
     joint = JointExplanation(

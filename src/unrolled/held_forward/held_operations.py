@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWERS", "HELD", "MULTIPLIERS", "ROUNDINGS"]
+__all__ = ["ANSWERS", "HELD", "MULTIPLIERS", "ROUNDING_OPERATIONS"]
 
 MULTIPLIERS = frozenset(
     "softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
@@ -11,7 +11,7 @@ MULTIPLIERS = frozenset(
     "linalg_matrix_exp".split()
 )
 """Operations whose results multiply value, as decays and weights of attention do."""
-ROUNDINGS = frozenset("round floor ceil trunc".split())
+ROUNDING_OPERATIONS = frozenset("round floor ceil trunc".split())
 """Operations whose results may become ids."""
 ANSWERS = frozenset(
     "gt ge lt le eq ne isclose isnan isinf isfinite signbit any all count_nonzero nonzero unique argmax argmin "
@@ -19,4 +19,4 @@ ANSWERS = frozenset(
     "logical_xor".split()
 )
 """Operations that answer by the numbers of their operands: an answer carries no value."""
-HELD = MULTIPLIERS | ROUNDINGS | ANSWERS
+HELD = MULTIPLIERS | ROUNDING_OPERATIONS | ANSWERS

@@ -41,7 +41,7 @@ __all__ = ["account_model"]
 
 def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     """Account for an output of a model, all of whose modules are Python's."""
-    _refuse_unusual(model)
+    _refuse_scripted_or_coarse(model)
     keep_freed_memory()
     args, kwargs = asked.args, asked.kwargs
     one_thread, run = one_thread_if_small(model, (args, kwargs)), ModelRun.of(model, args, kwargs)
@@ -148,8 +148,8 @@ def _collected(run: HeldRun) -> Contributions:
     )
 
 
-def _refuse_unusual(model: nn.Module) -> None:
-    """Refuse what a held forward cannot follow before it runs."""
+def _refuse_scripted_or_coarse(model: nn.Module) -> None:
+    """Refuse, before it runs, a model with scripted modules or with weights of a coarse type."""
     for name, part in model.named_modules():
         if is_scripted(part):
             raise UnsupportedOperationError(

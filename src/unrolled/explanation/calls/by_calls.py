@@ -22,7 +22,7 @@ from unrolled.explanation.calls.opened_lines import OpenedCalls, OpenedLine
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.features import FeaturesFound
-from unrolled.explanation.joint import OTHERS, joint_explanation
+from unrolled.explanation.joint import NGRAMS_OF, joint_explanation
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.notes import failure_notes, with_limits
@@ -211,7 +211,7 @@ def _ledgers(
                     "an initial state is infinite, which no slope leads to; begin at a number as -1000"
                 )
             raise NonFiniteError.overflow("the n-grams", found.dtype == torch.float64, expansion)
-        others = {f"{OTHERS}{other.name}": more + start for other, more, start in sums if other is not part}
+        others = {f"{NGRAMS_OF}{other.name}": more + start for other, more, start in sums if other is not part}
         yield Ledger(ngrams, initial, bias + sum(others.values()), remainder, logit), {**biases, **others}
 
 

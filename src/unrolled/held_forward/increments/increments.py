@@ -274,7 +274,7 @@ class ShareIncrements(Increments):
     def held_factor(self, factor: Tensor, other: Tensor, by_entry: bool) -> Tensor:
         """Return γ₀ + p (γ - γ₀) for a gate, 1 - p of a content beside a gate, one half of it beside a content."""
         base, end = self.point(factor)
-        gate, beside = self._is_gate(factor, by_entry), self._is_gate(other, by_entry)
+        gate, beside = self._gate_entries(factor, by_entry), self._gate_entries(other, by_entry)
         if isinstance(gate, bool) and isinstance(beside, bool):
             part = 0.5 if gate == beside else self.share if gate else 1 - self.share
             # only a gate keeps what it is at zero; the constants of a content have a part of their own
@@ -283,7 +283,7 @@ class ShareIncrements(Increments):
         parts = torch.where(gate == beside, 0.5, torch.where(gate, self.share, 1 - self.share)).to(end)
         return torch.where(gate, base + parts * (end - base), parts * end)
 
-    def _is_gate(self, value: Tensor, by_entry: bool) -> bool | Tensor:
+    def _gate_entries(self, value: Tensor, by_entry: bool) -> bool | Tensor:
         """Tell which entries of an operand are gates; what is nothing at zero is a content."""
         gates, base = self.gates.get(value, False), self.point(value)[0]
         count = int(base.count_nonzero()) if by_entry or gates is True else 0
@@ -300,7 +300,7 @@ class ShareIncrements(Increments):
 
     def is_gate(self, factor: Tensor) -> bool:
         """Tell whether all entries of a factor are gates."""
-        return self._is_gate(factor, False) is True
+        return self._gate_entries(factor, False) is True
 
     def base_of_constant(self, value: Any) -> Any:
         """Return a number itself, since it belongs to a gate's value at zero (1 - z); a bias moves from zero."""

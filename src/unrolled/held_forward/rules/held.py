@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDINGS
+from unrolled.held_forward.held_operations import ANSWERS, MULTIPLIERS, ROUNDING_OPERATIONS
 from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.held_forward.operations.operands import detached, for_each_tensor, operands
 from unrolled.held_forward.operations.operands_read import OF_NONE
@@ -25,7 +25,7 @@ def held(call: HeldCall) -> Any:
     return call.mode.hold(call)
 
 
-@rule(*ROUNDINGS)
+@rule(*ROUNDING_OPERATIONS)
 def rounded(call: HeldCall) -> Any:
     """Hold the result, and remember of what it was made: it may become an id."""
     result = call.mode.hold(call)

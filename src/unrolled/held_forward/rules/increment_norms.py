@@ -62,10 +62,10 @@ def deviation(call: IncrementCall) -> Any:
 def cosine_similarity(call: IncrementCall) -> Tensor:
     """Divide x · y by both norms."""
     x, y, dim, eps = call.bind("x1", "x2", "dim", "eps")
-    dim = 1 if dim is None else dim
+    dim, least = 1 if dim is None else dim, 1e-8 if eps is None else eps
     with call.mode:
-        for_each = (each / each.norm(dim=dim, keepdim=True).clamp_min(1e-8 if eps is None else eps) for each in (x, y))
-        return (next(for_each) * next(for_each)).sum(dim)
+        x, y = (each / each.norm(dim=dim, keepdim=True).clamp_min(least) for each in (x, y))
+        return (x * y).sum(dim)
 
 
 @increment_rule("layer_norm")
