@@ -208,7 +208,9 @@ class FromANumber(Stabilised):
 
 
 def test_an_infinite_initial_state_is_refused_by_its_name():
-    with pytest.raises(unrolled.UnrolledError, match=r"an initial state is infinite.*begin at a number as -1000"):
+    with pytest.raises(
+        unrolled.UnrolledError, match=r"an initial state is infinite.*begin at a finite number, such as -1000"
+    ):
         unrolled.explain(case(Stabilised).built(), TEXT[:1], target=1)
     judge_explanation(case(FromANumber))
     judge_account(case(Stabilised))

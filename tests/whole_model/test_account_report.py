@@ -73,7 +73,7 @@ def test_the_terminal_shows_tokens_ledger_biases_and_verdict(account):
     assert all(len(line) <= 60 for line in account.render(width=60).splitlines())
     assert "\x1b[" in account.render(colour=True)
     assert account.render(example=1) != account.render()
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="expected -2 to 1"):
         account.render(example=2)
 
 

@@ -26,7 +26,7 @@ def test_expansions_that_ask_the_same_agree_and_accounts_of_different_outputs_ar
 def test_what_is_no_number_of_an_example_and_what_is_no_account_are_refused(wrong):
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     found = unrolled.account(model, torch.ones(2, 3), target=1)
-    with pytest.raises(UsageError, match="an account holds examples by number"):
+    with pytest.raises(UsageError, match="the index of an example is"):
         found[wrong]
     with pytest.raises(UsageError, match="expected an account to compare with, found a"):
         found.compare(wrong)

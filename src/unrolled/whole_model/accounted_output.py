@@ -179,9 +179,9 @@ class AccountedOutput(OwnMemory):
 
     def __getitem__(self, example: int) -> Self:
         if whole_number(example) is None:
-            raise UsageError(f"an account holds examples by number, and {example!r} is none; expected a whole number")
+            raise UsageError(f"the index of an example is {example!r}; expected a whole number")
         if not -len(self) <= example < len(self):
-            raise IndexError(f"example {example} of a batch of {len(self)}")
+            raise IndexError(f"example {example} of a batch of {len(self)}; expected {-len(self)} to {len(self) - 1}")
         place = example % len(self)
 
         def of_arguments(parts: Mapping[str, Tensor]) -> dict[str, Tensor]:

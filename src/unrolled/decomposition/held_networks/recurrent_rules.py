@@ -57,7 +57,10 @@ def _with_rows(call: HeldCall, state: InitialState) -> InitialState:
 
 def _model(call: HeldCall) -> HeldModel:
     if not isinstance(call.mode, HeldModel):
-        raise UnsupportedOperationError(f"{call.name}: only unrolled.account holds recurrent networks")
+        raise UnsupportedOperationError(
+            f"{call.name} is of a recurrent network, for which HeldForward has no rule; run the model under HeldModel "
+            "of unrolled.decomposition.held_networks.held_model"
+        )
     if autocast_enabled():
         raise ParityError(UNDER_AUTOCAST)
     return call.mode

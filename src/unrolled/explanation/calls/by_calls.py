@@ -208,7 +208,8 @@ def _ledgers(
         if not math.isfinite(ngrams + initial):
             if _starts_infinite(found.lines[part.line], part.row):
                 raise NonFiniteError(
-                    "an initial state is infinite, which no slope leads to; begin at a number as -1000"
+                    "an initial state is infinite, and no finite slope leads to it; begin at a finite number, such "
+                    "as -1000"
                 )
             raise NonFiniteError.overflow("the n-grams", found.dtype == torch.float64, expansion)
         others = {f"{NGRAMS_OF}{other.name}": more + start for other, more, start in sums if other is not part}
