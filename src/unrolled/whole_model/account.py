@@ -17,6 +17,7 @@ from unrolled.explanation.targets.select_target import Target
 from unrolled.explanation.targets.wanted import Class, Wanted
 from unrolled.explanation.tokens.token_names import Tokens
 from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
+from unrolled.held_forward.tensor_facts.gates import CONTENT_SHARE
 from unrolled.whole_model.account_model import account_model
 from unrolled.whole_model.account_request import AccountRequest
 from unrolled.whole_model.feature_names import feature_names
@@ -36,7 +37,7 @@ def account(
     tokens: Tokens = None,
     features: Sequence[str] | None = None,
     expansion: str | Expansion = "secant",
-    share: float = 0.75,
+    share: float = CONTENT_SHARE,
     seed: int | None = None,
     strict: bool = False,
     model_kwargs: Mapping[str, Any] | None = None,
