@@ -166,6 +166,22 @@ def test_table_5_keeps_trainings_without_dropout_apart():
     assert len(experiment.report(pretend(experiment, "paper", values), "paper").tables) == 1
 
 
+def test_table_5_draws_the_curves_of_the_corpora_whose_trainings_kept_them():
+    experiment = table5.PerplexityByEncoder()
+
+    def values(settings):
+        dev = 3.0 if settings["model"] == "GRU" else 4.0
+        curves = {"steps": [1, 2], "losses": [5.0, 4.0], "epochs": [2], "training": [4.5], "dev": [dev]}
+        measured = {"dev_perplexity": 100.0, "test_perplexity": 100.0}
+        return {**measured, "curves": curves} if settings["corpus"] == "wikitext2" else measured
+
+    drawn = experiment.report(pretend(experiment, "day", values), "day").figures
+    assert list(drawn) == ["implicit-ngrams-curves-wikitext2"]
+    (panel,) = drawn["implicit-ngrams-curves-wikitext2"]().axes
+    assert [line.get_label() for line in panel.lines[1::2]] == list(table5.PUBLISHED)
+    assert panel.get_title() == "WikiText-2"
+
+
 def test_networks_with_a_normalised_spectrum_have_rows_of_their_own():
     experiment = approximation.Approximation()
 

@@ -21,11 +21,13 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
 from unrolled.lab.data.load import load_dataset
+from unrolled.lab.papers.framework.curve_figure import LOSSES, curves_of, plot_curves
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     SPLITS,
@@ -38,10 +40,15 @@ from unrolled.lab.papers.framework.experiment import (
     dev_test_rows,
     where,
 )
+from unrolled.lab.papers.framework.figure_style import grid, legend_below
 from unrolled.lab.papers.framework.synthetic_corpora import words
 from unrolled.lab.papers.framework.table import Table
-from unrolled.lab.papers.framework.trial_training import train_and_measure
+from unrolled.lab.papers.framework.training_loop import loss_curves
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_and_measure
 from unrolled.lab.papers.implicit_ngrams.model_names import encoder_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["CORPORA", "PUBLISHED", "PerplexityByEncoder"]
 
@@ -120,13 +127,20 @@ class PerplexityByEncoder(Experiment):
         return _HOURS[trial.settings["corpus"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
-        """Train, choose the epoch on dev, measure on test."""
+        """Train, choose the epoch on dev, measure on test, and keep the curves of the training."""
         chosen = trial.settings
         corpus = words((120, 20, 20)) if "made_up" in chosen else load_dataset(chosen["corpus"], Words, setup.data)
         model = {name: chosen[name] for name in ("hidden", "embedding", "adaptive", "dropout", *_MODEL)}
         training = {name: chosen[name] for name in ("epochs", "patience", "batch", *_TRAINING, "seed")}
         training["steps"] = chosen.get("steps")
-        return train_and_measure(setup, "lm", corpus, {"encoder": encoder_of(chosen["model"]), **model}, training)
+        return train_and_measure(
+            setup,
+            "lm",
+            corpus,
+            {"encoder": encoder_of(chosen["model"]), **model},
+            training,
+            lambda run: {**run_metrics(run), "curves": loss_curves(run)},
+        )
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare perplexities with the published ones."""
@@ -146,4 +160,21 @@ class PerplexityByEncoder(Experiment):
             rows = dev_test_rows(where(results, corpus="ptb"), theirs, [*compared.values()], "perplexity")
             columns = [f"{name}, {split}" for name, split in product(compared, SPLITS)]
             tables.append(Table("Perplexity on PTB with dropout and without", ("model", *columns), rows))
-        return Report(tables)
+        by_corpus = {
+            corpus: {model: curves_of(where(main, corpus=corpus, model=model)) for model in PUBLISHED}
+            for corpus in _AT[scale]
+        }
+        drawn = {
+            f"implicit-ngrams-curves-{corpus}": partial(_draw, CORPORA[corpus], curves)
+            for corpus, curves in by_corpus.items()
+            if any(curves.values())
+        }
+        return Report(tables, drawn)
+
+
+def _draw(corpus: str, curves: Mapping[str, Mapping[str, Any] | None]) -> Figure:
+    figure, (panel,) = grid(1, 1, width=6.0)
+    plot_curves(panel, curves)
+    panel.set(title=corpus, ylabel=LOSSES)
+    legend_below(figure, panel, len(panel.lines) // 2)
+    return figure

@@ -18,6 +18,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from unrolled.lab.data.corpus import Words
+from unrolled.lab.papers.framework.curve_figure import LOSSES, curves_of, plot_curves
 from unrolled.lab.papers.framework.experiment import (
     SCALES,
     SPLITS,
@@ -30,7 +31,7 @@ from unrolled.lab.papers.framework.experiment import (
     training_cell,
     where,
 )
-from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid, legend_below
+from unrolled.lab.papers.framework.figure_style import grid, legend_below
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.training_loop import loss_curves
 from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
@@ -153,19 +154,9 @@ class PerplexityByCell(Experiment):
 def _draw(results: Sequence[Result], corpus: str) -> Figure:
     figure, panels = grid(1, len(_TYPES), width=4.4)
     for panel, kind in zip(panels, _TYPES, strict=True):
-        lines: list[Sequence[float]] = []
-        for number, (name, pattern) in enumerate(_VARIANTS.items()):
-            ran = where(results, corpus=corpus, encoder=pattern.format(kind))
-            for result in [each for each in ran if "curves" in each.values][:1]:  # one seed shows the shape
-                found, colour, marker = result["curves"], COLOURS[number], MARKERS[number]
-                lines += [found["losses"][1:], found["dev"]]
-                panel.plot(found["steps"], found["losses"], color=colour, linewidth=1, alpha=0.6)
-                panel.plot(found["epochs"], found["dev"], color=colour, marker=marker, linestyle="--", label=name)
-        panel.set(title=f"{kind.upper()}, {_CORPORA[corpus]}", xlabel="batches")
-        if any(lines):
-            # the first loss of unbounded cells may be hundreds of times higher; it stays outside the panel
-            values = [value for line in lines for value in line]
-            panel.set_ylim(0.98 * min(values), 1.02 * max(values))
-    panels[0].set_ylabel("nats per word: training (solid)\nand dev (dashed)")
+        ran = {name: where(results, corpus=corpus, encoder=form.format(kind)) for name, form in _VARIANTS.items()}
+        plot_curves(panel, {name: curves_of(each) for name, each in ran.items()})
+        panel.set_title(f"{kind.upper()}, {_CORPORA[corpus]}")
+    panels[0].set_ylabel(LOSSES)
     legend_below(figure, max(panels, key=lambda panel: len(panel.lines)), len(_VARIANTS))
     return figure
