@@ -5,7 +5,7 @@ An expansion declares two properties as class attributes; the tests check them:
 - ``exact``: the n-gram terms v_{i:t} = A_t … A_{i+1} g_i sum to the state;
 - ``local``: v_{i:t} depends on the tokens i … t alone, so a phrase has one meaning at every place.
 
-No expansion of a non-linear network has both. The user chooses, and every result names the expansion.
+No expansion here has both for a non-linear network. The user chooses, and every result names the expansion.
 """
 
 from __future__ import annotations
