@@ -24,8 +24,8 @@ RULES = f"""\
 3. *reproduced*: everything that was compared agrees; *partly*: at least half of it; *not reproduced*: less than half.
 4. What has not been run is not compared; the column "trials" says how much was run. *not run*: no trial at any scale
    above smoke.
-5. *nothing to compare*: the question is our own and sets no condition, the source gives neither numbers nor claims, or
-   too few seeds were run to check its claim.
+5. *nothing to compare*: the question is our own and sets no condition, the source gives neither numbers nor claims, the
+   item's first table has no published number beside one of ours, or too few seeds were run to check a claim.
 6. A training that learned nothing does not test a claim about what networks learn, and is left out; if none is left,
    the claim is *not tested*: it counts neither way, and the item is at most *partly* reproduced. A training has learned
    if it is right in a fifth of the cases in which a guess is wrong: in 60 % with two classes, in 40 % with four.
