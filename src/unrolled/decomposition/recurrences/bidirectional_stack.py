@@ -4,8 +4,8 @@ One layer's states in one direction follow s_t = g_t + A_t s_{t-1} + C_t Δu_t. 
 the token alone makes of the layer below, in both directions: the hidden parts of g there. So token t enters every
 layer and direction as g_t, and what the layer below makes of it together with other tokens enters as Δu.
 
-Backward, a readout's covector sweeps a layer; Cᵀλ goes to both directions of the layer below, which spend it on s - g
-only. That takes one sweep for each layer and direction, the cost of a backward pass.
+Backward, a readout's covector sweeps a layer; Cᵀλ goes to both directions of the layer below, where it reads s - g.
+That takes one sweep for each layer and direction, the cost of a backward pass.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def total_states(stack: BidirectionalStack, terms: bool = True) -> tuple[Tensor,
 
     Without ``terms``, only the paths that begin at an initial state.
     """
-    below: Tensor | None = None  # what both directions of the layer below hand up, side by side
+    below: Tensor | None = None  # what both directions of the layer below pass on, side by side
     totals: list[Tensor] = []
     for ways in stack.levels:
-        totals, handed = [], []
+        totals, of_above = [], []
         for way, layer in enumerate(ways):
             (operator,), cell = layer.operators, layer.layers[0].cell
             entering = layer.g if terms else torch.zeros_like(layer.g)
@@ -93,8 +93,8 @@ def total_states(stack: BidirectionalStack, terms: bool = True) -> tuple[Tensor,
                 entering = entering + operator.apply_inputs(stack.layout.turn(below, way)[None])[0]
             states = cell.hidden(running_sum(replace(layer, g=entering)))
             totals.append(stack.layout.turn(states, way))
-            handed.append(stack.layout.turn(states - cell.hidden(layer.g), way) if terms else totals[-1])
-        below = torch.cat(handed, dim=-1)
+            of_above.append(stack.layout.turn(states - cell.hidden(layer.g), way) if terms else totals[-1])
+        below = torch.cat(of_above, dim=-1)
     return totals[0], totals[1]
 
 
@@ -136,26 +136,26 @@ def entering_covectors(
     stack: BidirectionalStack, readout: Sequence[Sequence[Tensor | None]]
 ) -> Iterator[EnteringCovectors]:
     """Carry w_t, as in :func:`token_contributions`, back to what enters, the top layer first."""
-    handed: Sequence[Tensor] | None = None  # Cᵀλ of the layer above, for each direction
+    of_above: Sequence[Tensor] | None = None  # Cᵀλ of the layer above, for each direction
     for level in reversed(range(len(stack.levels))):
         below = torch.zeros((), device="cpu")
         for way, layer in enumerate(stack.levels[level]):
-            read, spent = readout[level][way], None if handed is None else handed[way]
-            if read is None and spent is None:
+            read, above = readout[level][way], None if of_above is None else of_above[way]
+            if read is None and above is None:
                 continue
-            read, spent = (None if each is None else stack.layout.turn(each, way, axis=1) for each in (read, spent))
+            read, above = (None if each is None else stack.layout.turn(each, way, axis=1) for each in (read, above))
             (operator,), cell = layer.operators, layer.layers[0].cell
             if read is None:
-                assert spent is not None
-                covectors = spent.new_zeros(*spent.shape[:-1], cell.state_size)
+                assert above is not None
+                covectors = above.new_zeros(*above.shape[:-1], cell.state_size)
             else:
                 covectors = read.clone()
-            if spent is not None:
-                cell.hidden(covectors).add_(spent)
+            if above is not None:
+                cell.hidden(covectors).add_(above)
             first, by_input = sweep_back(operator, covectors.transpose(0, 1), with_inputs=level > 0)
             if by_input is not None:
                 below = below + stack.layout.turn(by_input.transpose(0, 1), way, axis=1)
-            if spent is not None:  # all but g of this layer went up
-                cell.hidden(covectors).sub_(spent)
+            if above is not None:  # the layer above reads all but g of this one
+                cell.hidden(covectors).sub_(above)
             yield EnteringCovectors(level, way, covectors, first)
-        handed = below.chunk(2, dim=-1) if below.dim() else None
+        of_above = below.chunk(2, dim=-1) if below.dim() else None

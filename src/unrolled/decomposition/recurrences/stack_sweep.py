@@ -1,8 +1,8 @@
 r"""Forward sweeps over a deep bidirectional network, for many columns of terms at once.
 
 A column is a class of paths from where a token enters to the state: the paths of one token, or of one span. At every
-step a layer's columns are A_t times what they were, plus C_t times what both directions of the layer below hand up,
-plus g_t in the column where the token of this step enters. What a layer hands up is its state without g_t.
+step a layer's columns are A_t times what they were, plus C_t times what both directions of the layer below pass on,
+plus g_t in the column where the token of this step enters. What a layer passes on is its state without g_t.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Received", "SpanColumns", "TokenColumns", "chosen_columns", "layer_s
 
 @dataclass(frozen=True)
 class Received:
-    """What one direction of a layer hands up, by column, in the order in which the receiver reads."""
+    """What one direction of a layer passes on, by column, in the order in which the receiver reads."""
 
     values: Tensor
     """Shape (time, columns, batch, features)."""
@@ -52,8 +52,8 @@ class SweepColumns(ABC):
         """Return which of some columns may differ from zero at a step, as indices."""
 
     @abstractmethod
-    def handed_up(self, lowest: bool) -> Tensor:
-        """Return the columns that a layer hands up: all that are not zero without g."""
+    def passed_on(self, lowest: bool) -> Tensor:
+        """Return the columns that a layer passes on: all that are not zero without g."""
 
     @abstractmethod
     def turned(self, received: Received, layout: Layout) -> Received:
@@ -82,7 +82,7 @@ class TokenColumns(SweepColumns):
         """Return all of them."""
         return torch.arange(len(places), device="cpu")
 
-    def handed_up(self, lowest: bool) -> Tensor:
+    def passed_on(self, lowest: bool) -> Tensor:
         """Return all columns."""
         return self._all
 
@@ -135,7 +135,7 @@ class SpanColumns(SweepColumns):
         inside = (self.behind[places] <= time) & (self.ahead[places] < self.time - time)
         return inside.nonzero()[:, 0]
 
-    def handed_up(self, lowest: bool) -> Tensor:
+    def passed_on(self, lowest: bool) -> Tensor:
         """Return all spans but the token alone."""
         return torch.arange(1, self.count(lowest), device="cpu")
 
@@ -151,7 +151,7 @@ def receivers(stack: BidirectionalStack, columns: SweepColumns) -> Iterator[tupl
         yield received
         if level + 1 < len(stack.levels):
             forward, backward = (
-                _hand_up(layer, columns, mine, lowest=level == 0) for layer, mine in zip(ways, received, strict=True)
+                _pass_on(layer, columns, mine, lowest=level == 0) for layer, mine in zip(ways, received, strict=True)
             )
             received = (
                 (forward, columns.turned(backward, stack.layout)),
@@ -159,9 +159,9 @@ def receivers(stack: BidirectionalStack, columns: SweepColumns) -> Iterator[tupl
             )
 
 
-def _hand_up(layer: AffineSequence, columns: SweepColumns, received: tuple[Received, ...], lowest: bool) -> Received:
-    """Sweep over one direction of a layer for what it hands up, in the order in which it reads."""
-    places, (time, batch, _) = columns.handed_up(lowest), layer.g.shape
+def _pass_on(layer: AffineSequence, columns: SweepColumns, received: tuple[Received, ...], lowest: bool) -> Received:
+    """Sweep over one direction of a layer for what it passes on, in the order in which it reads."""
+    places, (time, batch, _) = columns.passed_on(lowest), layer.g.shape
     up = Received(layer.g.new_empty(time, len(places), batch, layer.layers[0].cell.output_size), places)
     for _ in layer_sweep(layer, columns, received, lowest, up):
         pass
@@ -180,9 +180,9 @@ def layer_sweep(
     Args:
         layer: The layer.
         columns: Which paths are kept apart.
-        received: What both directions of the layer below hand up.
+        received: What both directions of the layer below pass on.
         lowest: Whether there is none below.
-        up: Filled with what this layer hands up.
+        up: Filled with what this layer passes on.
 
     Yields:
         Its columns at each step, shape (columns, batch, state).

@@ -153,18 +153,18 @@ def adjoint_sweep(sequence: AffineSequence, readout: Tensor) -> tuple[Tensor, Te
     """
     covectors = readout.clone()
     starts, initial = covectors.new_zeros(covectors.shape[:-1]), covectors.new_zeros(covectors.shape[1:-1])
-    spent: Tensor | None = None  # Cᵀ of the layer above, which reads all but g
+    above: Tensor | None = None  # Cᵀ of the layer above, which reads all but g
     parts = [each.split(sequence.sizes, dim=-1) for each in (covectors, sequence.g)]
     for index in reversed(range(len(sequence.layers))):
         (part, g), operator, layer = (each[index] for each in parts), sequence.operators[index], sequence.layers[index]
-        if spent is not None:
-            layer.cell.hidden(part).add_(spent)
+        if above is not None:
+            layer.cell.hidden(part).add_(above)
         first, at_inputs = sweep_back(operator, part, with_inputs=index > 0)
         starts += torch.einsum("tcbs,tbs->tcb", part, g)
         initial += (first * layer.initial).sum(dim=-1)
-        if spent is not None:
-            starts -= torch.einsum("tcbf,tbf->tcb", spent, layer.cell.hidden(g))
-        spent = at_inputs
+        if above is not None:
+            starts -= torch.einsum("tcbf,tbf->tcb", above, layer.cell.hidden(g))
+        above = at_inputs
     return starts, initial
 
 
