@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.explanation.even_row import even_row
+from unrolled.explanation.tokens.open_rectifiers import open_rectifiers
 from unrolled.held_forward.powers_of_two import base_of, digits_of, numbers_told
 from unrolled.held_forward.recorded_maps import random_weights
 
@@ -36,10 +37,20 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
         By the place of the leaf, less those that are not read; None for a leaf that the positions mix. Without a graph
         leaves are matched by value, and all may be read.
     """
-    time, batch = read.shape[:2]
     if not leaves or not read.requires_grad:
         return {place: _by_value(leaf, read.detach(), inside) for place, leaf in enumerate(leaves)}
     weights = random_weights(read) * inside[..., None].to(read.device)
+    found = _by_gradients(leaves, read, weights)
+    if any(where is not None and bool((where < 0).any()) for where in found.values()):
+        with open_rectifiers(read) as any_of_them:
+            behind = _by_gradients(leaves, read, weights) if any_of_them else found
+        found = {k: _completed(where, behind[k]) for k, where in found.items()}
+    return found
+
+
+def _by_gradients(leaves: Sequence[Tensor], read: Tensor, weights: Tensor) -> dict[int, Tensor | None]:
+    """Answer as :func:`where_read`, by gradients of what is read, weighed."""
+    time, batch = read.shape[:2]
     base, unweighed = base_of(read.dtype), torch.zeros(time * batch, dtype=torch.int64, device="cpu")
     digits = digits_of(time * batch, base)
     gradients = [
@@ -53,6 +64,13 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
     ]
     of_leaves = enumerate(zip(*gradients, strict=True))
     return {k: _numbers(plain, weighed, digits, base) for k, (plain, *weighed) in of_leaves if plain is not None}
+
+
+def _completed(where: Tensor | None, behind: Tensor | None) -> Tensor | None:
+    """Give vectors that no gradient reaches the positions that read them behind rectified units, where these agree."""
+    if where is None or behind is None or bool((where != behind)[where >= 0].any()):
+        return where
+    return behind
 
 
 def where_read_in_rounds(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[dict[int, Tensor | None]]:

@@ -1,0 +1,49 @@
+"""Gradients through rectified units that are off: these read their operand, though the slope there is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import Tensor
+from torch.autograd.graph import Node
+
+__all__ = ["open_rectifiers"]
+
+RECTIFIERS = frozenset(
+    f"{name}Backward{overload}"
+    for name, overload in (
+        *(("Relu", 0), ("Threshold", 0), ("Hardtanh", 0), ("Hardsigmoid", 0), ("Clamp", 1), ("ClampMin", 0)),
+        *(("ClampMax", 0), ("Softshrink", 0), ("Hardshrink", 0)),
+    )
+)
+"""Nodes of torch's graph that differentiate a function of one tensor whose slope is zero on an interval."""
+
+
+@contextmanager
+def open_rectifiers(result: Tensor) -> Iterator[bool]:
+    """Give every rectified unit in the graph of a result the slope 1; what it yields is false if there is none."""
+    handles = [node.register_hook(_pass_on) for node in _rectifiers(result)]
+    try:
+        yield bool(handles)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _rectifiers(result: Tensor) -> list[Node]:
+    found, met, open_nodes = [], set[Node](), [result.grad_fn]
+    while open_nodes:
+        node = open_nodes.pop()
+        if node is None or node in met:
+            continue
+        met.add(node)
+        if node.name() in RECTIFIERS:
+            found.append(node)
+        open_nodes += [each for each, _ in node.next_functions]
+    return found
+
+
+def _pass_on(below: Sequence[Tensor | None], above: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+    """Return the gradient of a unit's result as that of its operand."""
+    return tuple(above) if below[0] is not None else tuple(below)

@@ -1,0 +1,73 @@
+"""A step whose rectified units are all off reads its token: it has the name that it has in front of a leaky unit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import unrolled
+
+OFF, ON = -1.0, 1.0
+"""Vectors of which rectified units are off, or on."""
+DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri"]
+STEPS = (OFF, ON, ON, OFF, ON)
+
+
+class Model(nn.Module):
+    """A GRU behind ``front``; the numbers of a step, or the vector of a word, are all of one sign."""
+
+    def __init__(self, front):
+        super().__init__()
+        torch.manual_seed(0)
+        self.front = front
+        self.embed = nn.Embedding(6, 2)
+        with torch.no_grad():
+            self.embed.weight.copy_(torch.tensor([OFF, *STEPS])[:, None] * torch.rand(6, 2).add(0.5))
+        self.rnn, self.head = nn.GRU(2, 3, batch_first=True), nn.Linear(3, 2)
+        self.double()
+
+    def forward(self, x):
+        vectors = x if x.is_floating_point() else self.embed(x)
+        return self.head(self.rnn(self.front(vectors))[0][:, -1])
+
+
+RECTIFIERS = {
+    "relu": torch.relu,
+    "in place": lambda x: torch.relu_(x.clone()),
+    "relu6": F.relu6,
+    "clamp": lambda x: x.clamp(min=0),
+    "threshold": lambda x: F.threshold(x, 0.0, 0.0),
+    "between layers": lambda x: torch.relu(x @ x.new_tensor([[1.0, 2.0], [3.0, 1.0]])) * 2 - 1,
+}
+NUMBERS = torch.tensor(STEPS, dtype=torch.float64)[None, :, None].repeat(1, 1, 2)
+IDS = torch.tensor([[1, 2, 3, 4, 5]])
+
+
+@pytest.mark.parametrize("rectifier", RECTIFIERS)
+@pytest.mark.parametrize("given", [NUMBERS, IDS], ids=["numbers", "ids"])
+def test_a_step_whose_units_are_all_off_has_its_name(given, rectifier):
+    model = Model(RECTIFIERS[rectifier])
+    of_leaky = unrolled.explain(Model(F.leaky_relu), given, target=1)
+    found = unrolled.explain(model, given, target=1)
+    assert found.tokens == of_leaky.tokens == (("x0", "x1", "x2", "x3", "x4") if given is NUMBERS else tuple("12345"))
+    assert unrolled.explain(model, given, target=1, tokens=DAYS).tokens == tuple(DAYS)
+
+
+def test_each_example_of_a_batch_has_its_own_names():
+    model, other = Model(torch.relu), NUMBERS.flip(1)
+    found = unrolled.explain_batch(model, torch.cat((NUMBERS, other)), target=1, tokens=[DAYS, DAYS[::-1]])
+    assert [each.tokens for each in found] == [tuple(DAYS), tuple(DAYS[::-1])]
+
+
+OTHERS = {
+    "a start of the model's own": lambda x: torch.relu(F.pad(x[:, 1:], (0, 0, 1, 0), value=0.5)),
+    "what a mask leaves out": lambda x: torch.relu(x + 2) * x.new_tensor([0, 1, 1, 1, 1])[:, None],
+}
+
+
+@pytest.mark.parametrize("front", OTHERS)
+def test_a_step_that_reads_no_token_has_none(front):
+    found = unrolled.explain(Model(OTHERS[front]), IDS, target=1)
+    assert found.tokens == ("‹no token›", "2", "3", "4", "5")
