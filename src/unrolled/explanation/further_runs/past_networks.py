@@ -45,7 +45,9 @@ class PastNetworks:
         """Tell whether numbers make the output where networks return zeros, and name the tables whose vectors do."""
 
         def zeros(output: object) -> object:
-            return rebuilt(output, {place: torch.zeros_like(each) for place, each in leaves(output)})
+            states = ((place, each) for place, each in leaves(output) if each.is_floating_point() or each.is_complex())
+            # they ask for gradients, so that what is computed of them is no table; a copy may change in place
+            return rebuilt(output, {place: torch.zeros_like(each).requires_grad_().clone() for place, each in states})
 
         return self._read(classes, zeros)
 

@@ -65,6 +65,8 @@ class TokenVectors:
             return self._remembered(args[0], self._numbers(args[0], result))
         if call.name == "scatter":
             return self._scattered(call, result)
+        if self._is_held(args[0]):
+            return None
         positions = positions_read(self.positions, call, result)
         if positions is not None:
             kind = self._kind(positions)
@@ -81,6 +83,8 @@ class TokenVectors:
 
         ``padding`` is the id of padding that the table has, None or below zero without one.
         """
+        if self._is_held(table):
+            return None
         positions = self.positions.get(ids)
         if positions is not None:
             if padding is not None and padding >= 0:
@@ -90,6 +94,10 @@ class TokenVectors:
         if made is None:
             self.python_ids.look_up(table, ids)
         return None if made is None else self._of_several(table, made, vectors)
+
+    def _is_held(self, table: Tensor) -> bool:
+        """Whether a table is a held result: what ids pick of it, as the probability of a class, is held too."""
+        return self.rows.origin(table).kind == "held"
 
     def ids_again(self, operation: Operation, numbers: Sequence[Tensor], result: Any) -> bool:
         """Follow ids that became floating-point numbers and are ids again; tell whether a result is that."""
