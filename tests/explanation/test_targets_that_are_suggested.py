@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError, UsageError
+from unrolled.errors import ShapeError, UnrolledError, UsageError
 
 
 class Tagger(nn.Module):
@@ -52,7 +52,18 @@ def test_the_suggested_class_is_one_of_the_output(target, written):
         unrolled.explain_batch(Tagger(lambda y: y), BATCH, target=target)
 
 
-@pytest.mark.parametrize("call", [unrolled.explain_batch, unrolled.account])
+CALLS = [unrolled.explain_batch, unrolled.account]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("target", "written"), [(2, 2), (-1, -1), (4, 0), (None, 0)])
+def test_the_suggested_class_is_the_one_that_was_asked_for_also_within_a_dictionary(call, target, written):
+    model = Tagger(lambda y: {"logits": y[-1]})
+    with pytest.raises(UnrolledError, match=re.escape(f"target=lambda out: out['logits'][:, {written}]") + "$"):
+        call(model, BATCH, target=target)
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_classes_of_several_examples_are_told_the_function_that_picks_them(call):
     model, classes = Tagger(lambda y: y[-1]), [2, 0, 3]
     told = "for a class of each example: target=lambda out: out[torch.arange(len(out)), torch.tensor(classes)]"

@@ -23,28 +23,31 @@ def has_classes(output: object) -> bool:
     return isinstance(output, Tensor) and output.dim() <= 2
 
 
-def likely_targets(output: object) -> Iterator[tuple[str, Pick]]:
+def likely_targets(output: object, place: int = 0) -> Iterator[tuple[str, Pick]]:
     """Yield targets as Python expressions and as functions, the likeliest first.
 
-    They pick from the tensor that is named logits, else from the first of floating-point numbers.
+    They pick from the tensor that is named logits, else from the first of floating-point numbers, the class at that
+    place, or the first one if it has no such class.
     """
     found = [
         (code, pick, tensor) for code, pick, tensor in _tensors(output) if tensor.is_floating_point() and tensor.numel()
     ]
     found.sort(key=lambda each: "logits" not in each[0])
     for code, pick, tensor in found[:1]:
-        for index in INDICES.get(tensor.dim(), ("",)):
+        for first in INDICES.get(tensor.dim(), ("",)):
+            index = _of_class(first, tensor, place)
             yield f"lambda out: out{code}{index}", _indexed(pick, index)
 
 
-def example_target(output: object, batch: int | None = None) -> str:
+def example_target(output: object, batch: int | None = None, place: int = 0) -> str:
     """Write a target that fits an output, as the end of an error's sentence; empty if no number can be picked.
 
     Args:
         output: What the model returned.
         batch: Number of examples, where it is known.
+        place: Of the class that was asked for.
     """
-    for code, pick in likely_targets(output):
+    for code, pick in likely_targets(output, place):
         if batch is None or pick(output).numel() == batch:
             return f": target={code}"
     return ""
@@ -53,11 +56,15 @@ def example_target(output: object, batch: int | None = None) -> str:
 def example_of_class(output: Tensor, batch: int, place: int) -> str:
     """Write a target that picks the class at a place, else the first, of each example, as the end of an error."""
     for index in INDICES.get(output.dim(), ()) if output.numel() else ():
-        known = -output.shape[-1] <= place < output.shape[-1]
-        of_class = f"{index[:-2]}{place}]" if index.endswith("0]") and known else index
         if _indexed(_whole, index)(output).numel() == batch:
-            return f" such as lambda out: out{of_class}"
+            return f" such as lambda out: out{_of_class(index, output, place)}"
     return f" that picks one number for each of {batch} examples"
+
+
+def _of_class(index: str, output: Tensor, place: int) -> str:
+    """Write a class in the place of the first one, if the output has it."""
+    known = index.endswith("0]") and -output.shape[-1] <= place < output.shape[-1]
+    return f"{index[:-2]}{place}]" if known else index
 
 
 def _indexed(pick: Pick, index: str) -> Pick:

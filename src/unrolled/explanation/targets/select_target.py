@@ -56,25 +56,29 @@ def _selected(output: object, target: Target, batch: int) -> Tensor:
 def class_outputs(output: object, target: object, batch: int) -> Tensor:
     """Return a model's output with shape (batch, classes); an error suggests the target, if that is an index."""
     if not isinstance(output, Tensor):
-        raise no_tensor(output, batch)
+        raise no_tensor(output, target, batch)
     if output.dim() <= 1 and output.numel() == batch:
         output = output.reshape(batch, 1)
     elif output.dim() == 1 and batch == 1:
         output = output[None]
     if output.dim() != 2 or output.shape[0] != batch:
-        place = target if isinstance(target, int) and not isinstance(target, bool) else 0
         raise ShapeError(
             f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target"
-            f"{example_of_class(output, batch, place)}"
+            f"{example_of_class(output, batch, _place_of(target))}"
         )
     if not output.shape[1]:
         raise ShapeError(f"the output has shape {tuple(output.shape)}; expected a class or more")
     return output
 
 
-def no_tensor(output: object, batch: int | None = None) -> ShapeError:
+def no_tensor(output: object, target: object, batch: int | None = None) -> ShapeError:
     """Return the error about an output that is no tensor, with a target that may fit; ``batch`` is None if unknown."""
     return ShapeError(
         f"the model returned {kind_of(output)}; expected a tensor, or a callable target that picks from it"
-        f"{example_target(output, batch)}"
+        f"{example_target(output, batch, _place_of(target))}"
     )
+
+
+def _place_of(target: object) -> int:
+    """Return the index that was asked for; 0 for any other target."""
+    return target if isinstance(target, int) and not isinstance(target, bool) else 0

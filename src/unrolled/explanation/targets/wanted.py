@@ -175,7 +175,7 @@ class Wanted:
         if predicts and against is None and axes is not None and axes < 2:
             return self._without_classes(output, arguments)
         if axes is None and not predicts:
-            raise no_tensor(output)
+            raise no_tensor(output, target)
         if axes is None or axes > 2 or (predicts and axes < 2):
             raise no_classes(output)
         batch = len(output) if axes == 2 else 1
