@@ -8,7 +8,7 @@ from torch import nn
 
 import unrolled
 from own_cells import IDS, D, E, Encoder, Loop, OwnGRU, T, zero
-from unrolled.errors import RandomOperationError, UnrolledError, UnsupportedOperationError, UsageError
+from unrolled.errors import RandomOperationError, UnknownNameError, UnrolledError, UnsupportedOperationError, UsageError
 
 
 class Advancing(nn.Module):
@@ -61,6 +61,18 @@ def test_what_an_adapter_names_wrongly_is_told_in_one_line(rnn, message):
     with pytest.raises(UnrolledError, match=message) as told:
         unrolled.explain(Advancing(), torch.randn(1, T, E, dtype=torch.float64), target=1, rnn=rnn)
     assert "\n" not in str(told.value)
+
+
+def test_a_method_in_place_of_a_module_is_told_how_it_is_named():
+    xs = torch.randn(1, T, E, dtype=torch.float64)
+    with pytest.raises(
+        UsageError, match=r"a method of Leaky and no module; .*as_cell\('cell', method='advance', state="
+    ):
+        unrolled.explain(Advancing(), xs, target=1, rnn="cell.advance")
+    named = unrolled.as_cell("cell", method="advance", state="level")
+    assert unrolled.explain(Advancing(), xs, target=1, rnn=named).closes
+    with pytest.raises(UnknownNameError, match=r"unknown recurrent network 'cell\.advances'"):  # no method
+        unrolled.explain(Advancing(), xs, target=1, rnn="cell.advances")
 
 
 def test_an_adapter_of_wrong_types_is_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -15,7 +15,7 @@ from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.user_models.torch_script import is_scripted
 
-__all__ = ["called_once", "no_step", "none_found"]
+__all__ = ["called_once", "is_method", "no_step", "none_found"]
 
 
 def called_once(seen: Sequence[CalledMethod]) -> str:
@@ -63,6 +63,18 @@ def _without_steps(path: str, module: nn.Module) -> str:
         "and none of its modules is one step; write the step as a module or as a method step(x, state) that "
         f"its forward calls, or name it: rnn='{path + '.' if path else ''}cell' or rnn=unrolled.as_cell(…); "
         "unrolled.account opens it as it is"
+    )
+
+
+def is_method(name: str, modules: Mapping[str, nn.Module]) -> str:
+    """Say how to name a step that is a method, if a name is that of one and of no module; empty otherwise."""
+    path, _, method = name.rpartition(".")
+    module = modules.get(path)
+    if module is None or not callable(getattr(module, method, None)):
+        return ""
+    return (
+        f"rnn is {name!r}, a method of {type(module).__name__} and no module; name a step that is a method by "
+        f"rnn=unrolled.as_cell({path!r}, method={method!r}, state=…), with the names of the parameters that are it"
     )
 
 
