@@ -23,6 +23,8 @@ _WORDS = (
 """What a parameter that is a state is called."""
 _TIMES = "prev previous last old t tm past before in init initial zero pre the of and".split()
 """What may stand beside that, to say which state it is."""
+_ALSO_INPUTS = frozenset("s m z".split())
+"""Which of these are also names of inputs: of features of a series, a mask, a candidate state."""
 
 
 @dataclass
@@ -62,7 +64,7 @@ class CalledMethod:
             wanted = [place for place in received if place[0] in names]
         else:
             state = self._without_inputs(state, received)
-            wanted = [place for place in received if _is_state(str(place[0]))]
+            wanted = [p for p in received if _is_state(str(p[0])) and not (state and self._may_be_input(p, flows))]
         state |= self._by_shape([place for place in wanted if place not in state], set(state.values()))
         stated = all(name in self.parameters for name in names) and any(map(_is_state, names or self.parameters))
         if not (state or (asked and len(self.calls) == 1 and (stated or names))):
@@ -74,6 +76,10 @@ class CalledMethod:
         beside = (place for place in received if place not in state)
         constants = frozenset(place for place in beside if len(self.calls) > 1 and not self._varies([place]))
         return StepForm(self.method, state, constants=constants)
+
+    def _may_be_input(self, place: Place, flows: Mapping[Place, int]) -> bool:
+        """Whether a name alone says that an argument is a state, and it is the name of an input as well."""
+        return place not in flows and place[0] in _ALSO_INPUTS
 
     def remembered(self, state: Mapping[Place, Place]) -> int:
         """Count the tensors of a state: what it keeps twice counts once, and a counter does not count."""
