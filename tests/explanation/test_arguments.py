@@ -138,7 +138,12 @@ def whole(dtype):
         (Reader, (TOKENS,), {"target": 3}, "target is 3; expected 0 to 2"),
         (Reader, (TOKENS,), {"target": 1.0}, "the target is a float; expected an index"),
         (Reader, (TOKENS,), {"tokens": "a b c"}, "expected a list of words"),
-        (Reader, ({"ids": TOKENS},), {}, "embedding"),
+        (
+            Reader,
+            ({"ids": TOKENS},),
+            {},
+            r"^the model fails on an argument that is a dict: embedding.*; if its .* by their names: \*\*inputs$",
+        ),
         (Reader, ("a text",), {}, "embedding"),
         (lambda: nn.Linear(2, 2), (torch.ones(1, 2),), {"rnn": "rnn"}, "there is none"),
     ],

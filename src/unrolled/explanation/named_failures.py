@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
 
@@ -42,6 +42,11 @@ def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[No
                 raise UsageError(
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
                     "one: torch.tensor(numpy.asarray(x), dtype=torch.float32) of numbers, and dtype=torch.int64 of ids"
+                ) from error
+            if isinstance(value, Mapping):
+                raise UsageError(
+                    f"the model fails on an argument that is {kind_of(value)}: {error}; if its parts are arguments of "
+                    "the model, pass them by their names: **inputs"
                 ) from error
         if message := of_another_type(error, model, arguments):
             raise UsageError(message) from error

@@ -16,7 +16,7 @@ from unrolled.errors import UnknownNameError, UnrolledError, UsageError, kind_of
 from unrolled.explanation.networks.as_cell import CellAdapter
 from unrolled.explanation.networks.called_method import CalledMethod
 from unrolled.explanation.networks.find_steps import called_methods, found_steps, named_step
-from unrolled.explanation.networks.not_found import called_once, is_method, no_step, none_found
+from unrolled.explanation.networks.not_found import called_once, named_method, no_step, none_found
 from unrolled.user_models.all_modules import all_modules, is_within
 from unrolled.user_models.this_thread import in_this_thread
 
@@ -196,7 +196,7 @@ def _paths(rnn: object, modules: dict[str, nn.Module], found: list[str]) -> list
         return paths
     if not isinstance(rnn, str):
         raise UsageError(f"rnn is {kind_of(rnn)}; expected the network's path inside the model, or the module")
-    if rnn not in modules and (advice := is_method(rnn, modules)):
+    if rnn not in modules and (advice := named_method(rnn, modules)):
         raise UsageError(advice)
     if rnn not in modules:
         raise UnknownNameError("recurrent network", rnn, found or [path for path in modules if path])

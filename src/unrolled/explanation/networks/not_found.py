@@ -15,7 +15,7 @@ from unrolled.explanation.networks.recurrent_names import has_recurrent_name
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.user_models.torch_script import is_scripted
 
-__all__ = ["called_once", "is_method", "no_step", "none_found"]
+__all__ = ["called_once", "named_method", "no_step", "none_found"]
 
 
 def called_once(seen: Sequence[CalledMethod]) -> str:
@@ -66,7 +66,7 @@ def _without_steps(path: str, module: nn.Module) -> str:
     )
 
 
-def is_method(name: str, modules: Mapping[str, nn.Module]) -> str:
+def named_method(name: str, modules: Mapping[str, nn.Module]) -> str:
     """Say how to name a step that is a method, if a name is that of one and of no module; empty otherwise."""
     path, _, method = name.rpartition(".")
     module = modules.get(path)

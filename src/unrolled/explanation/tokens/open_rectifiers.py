@@ -10,7 +10,7 @@ from torch.autograd.graph import Node
 
 __all__ = ["open_rectifiers"]
 
-RECTIFIERS = frozenset(
+_RECTIFIERS = frozenset(
     f"{name}Backward{overload}"
     for name, overload in (
         *(("Relu", 0), ("Threshold", 0), ("Hardtanh", 0), ("Hardsigmoid", 0), ("Clamp", 1), ("ClampMin", 0)),
@@ -38,7 +38,7 @@ def _rectifiers(result: Tensor) -> list[Node]:
         if node is None or node in met:
             continue
         met.add(node)
-        if node.name() in RECTIFIERS:
+        if node.name() in _RECTIFIERS:
             found.append(node)
         open_nodes += [each for each, _ in node.next_functions]
     return found
