@@ -84,8 +84,9 @@ def model_arguments(
 
 def _refuse_without_forward(model: nn.Module) -> None:
     """Refuse a module that computes nothing, unless its class is called in another way."""
-    has_none = getattr(model.forward, "__func__", None) is nn.Module.forward
-    if has_none and type(model).__call__ is nn.Module.__call__:
+    forward = getattr(model, "forward", None)  # a scripted module may lack it, and is refused as what it is
+    has_none = getattr(forward, "__func__", None) is nn.Module.forward
+    if has_none and all(getattr(type(model), name) is getattr(nn.Module, name) for name in ("__call__", "_call_impl")):
         raise UsageError(
             f"the model is {kind_of(model)}, which has no forward; expected a module that computes an output: call its "
             "parts in the forward of a module"
