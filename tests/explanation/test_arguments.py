@@ -164,11 +164,42 @@ def test_a_forward_of_an_instance_or_a_call_of_a_class_is_a_forward(call):
         def __call__(self, tokens):
             return self.reader(tokens)
 
+    class Implemented(Called):
+        __call__ = nn.Module.__call__
+
+        def _call_impl(self, tokens):
+            return self.reader(tokens)
+
     patched = nn.Module()
     patched.reader = Reader().double()
     patched.forward = patched.reader.forward
-    for model in (Called(), patched):
+    for model in (Called(), Implemented(), patched):
         assert call(model, TOKENS, target=1).closes
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_scripted_module_without_a_forward_is_refused_as_scripted(call):
+    with pytest.raises(UnrolledError, match="the model is a scripted module"):
+        call(torch.jit.script(nn.ModuleList([nn.Linear(2, 2)])), TOKENS)
+
+
+class ReadsDictionary(Reader):
+    """Takes a batch as a dictionary, as its author meant it."""
+
+    def forward(self, batch):
+        if "series" not in batch:
+            raise ValueError("a batch has a series")
+        return self.head(self.rnn(batch["series"])[0][:, -1])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_dictionary_that_a_model_expects_is_not_said_to_be_what_it_fails_on(call):
+    model, series = ReadsDictionary(), torch.ones(1, 3, E)
+    assert call(model, {"series": series}, target=1).closes
+    with pytest.raises(ValueError, match=r"^a batch has a series$"):
+        call(model, {}, target=1)
+    with pytest.raises(UsageError, match=r"an argument of torch.float64, .* pass x.to\(torch.float32\)"):
+        call(model, {"series": series.double()}, target=1)
 
 
 def test_a_name_of_nothing_is_not_offered_an_empty_list():

@@ -43,7 +43,7 @@ def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[No
                     f"the model fails on an argument that is {kind_of(value)}: {error}; pass a tensor if it expects "
                     "one: torch.tensor(numpy.asarray(x), dtype=torch.float32) of numbers, and dtype=torch.int64 of ids"
                 ) from error
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping) and _is_about(error, value):
                 raise UsageError(
                     f"the model fails on an argument that is {kind_of(value)}: {error}; if its parts are arguments of "
                     "the model, pass them by their names: **inputs"
@@ -68,6 +68,11 @@ def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[No
                 "one of a single example: ids[None]"
             ) from error
         raise
+
+
+def _is_about(error: Exception, value: object) -> bool:
+    """Whether Python or torch names the type of a value; what a tokenizer returns says nothing about what it lacks."""
+    return not str(error) or re.search(rf"\b{re.escape(type(value).__name__)}\b", str(error)) is not None
 
 
 def _ids_of_one(arguments: Sequence[object]) -> tuple[int, ...] | None:
