@@ -74,3 +74,29 @@ def test_a_state_of_that_name_is_found_where_no_other_is_known():
     assert found.closes
     assert found.ledger.initial == 0
     assert all(abs(found.contribution(start, 4)) > 1e-6 for start in range(4))
+
+
+class TwoStates(Quasi):
+    """Keeps two states, and changes the second between the steps."""
+
+    def pool_step(self, x, h, m):
+        h = torch.tanh(x + 0.5 * h + 0.3 * m)
+        return h, 0.5 * m + h
+
+    def forward(self, tokens):
+        h = m = torch.zeros(len(tokens), D, dtype=torch.float64)
+        for x in self.embed(tokens).unbind(1):
+            h, m = self.pool_step(x, h, self.norm(m))
+        return self.head(h + m)
+
+
+class TwoStatesOfOtherNames(TwoStates):
+    def pool_step(self, x, h, memory):
+        return TwoStates.pool_step(self, x, h, memory)
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm, lambda _: nn.Hardtanh(-0.5, 0.5)], ids=["normalised", "clamped"])
+def test_a_second_state_of_that_name_is_found_though_it_changes_between_the_steps(norm):
+    found, expected = (unrolled.explain(e(norm).eval(), IDS, target=1) for e in (TwoStates, TwoStatesOfOtherNames))
+    assert found.closes
+    torch.testing.assert_close(found.triangle.contributions, expected.triangle.contributions, rtol=0, atol=1e-12)

@@ -78,8 +78,12 @@ class CalledMethod:
         return StepForm(self.method, state, constants=constants)
 
     def _may_be_input(self, place: Place, flows: Mapping[Place, int]) -> bool:
-        """Whether a name alone says that an argument is a state, and it is the name of an input as well."""
-        return place not in flows and place[0] in _ALSO_INPUTS
+        """Whether a name alone says that an argument is a state, and it is the name of an input as well.
+
+        A state of that name begins with zeros, also where a model changes it between the calls.
+        """
+        first = next(given[place] for given, _ in self.calls if place in given)
+        return place not in flows and place[0] in _ALSO_INPUTS and bool(first.count_nonzero())
 
     def remembered(self, state: Mapping[Place, Place]) -> int:
         """Count the tensors of a state: what it keeps twice counts once, and a counter does not count."""
