@@ -71,3 +71,21 @@ OTHERS = {
 def test_a_step_that_reads_no_token_has_none(front):
     found = unrolled.explain(Model(OTHERS[front]), IDS, target=1)
     assert found.tokens == ("‹no token›", "2", "3", "4", "5")
+
+
+class ReadsTwice(Model):
+    """Reads the vectors of the words before, by a second look-up, behind units that ``shift`` opens or not."""
+
+    def __init__(self, shift):
+        super().__init__(torch.relu)
+        self.shift = shift
+
+    def forward(self, ids):
+        before = torch.relu(self.embed(ids).roll(1, 1) + self.shift)
+        return self.head(self.rnn(self.embed(ids) + before)[0][:, -1])
+
+
+def test_a_second_look_up_of_which_nothing_is_read_names_no_step():
+    assert unrolled.explain(ReadsTwice(-100.0), IDS, target=1).tokens == tuple("12345")
+    both_read = unrolled.explain(ReadsTwice(100.0), IDS, target=1)
+    assert both_read.tokens == ("x0", "x1", "x2", "x3", "x4")

@@ -44,7 +44,8 @@ def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[i
     if any(where is not None and bool((where < 0).any()) for where in found.values()):
         with open_rectifiers(read) as any_of_them:
             behind = _by_gradients(leaves, read, weights) if any_of_them else found
-        found = {k: _completed(where, behind[k]) for k, where in found.items()}
+        others = [where for where in found.values() if where is not None]
+        found = {k: _completed(where, behind[k], others) for k, where in found.items()}
     return found
 
 
@@ -66,11 +67,15 @@ def _by_gradients(leaves: Sequence[Tensor], read: Tensor, weights: Tensor) -> di
     return {k: _numbers(plain, weighed, digits, base) for k, (plain, *weighed) in of_leaves if plain is not None}
 
 
-def _completed(where: Tensor | None, behind: Tensor | None) -> Tensor | None:
-    """Give vectors that no gradient reaches the positions that read them behind rectified units, where these agree."""
-    if where is None or behind is None or bool((where != behind)[where >= 0].any()):
+def _completed(where: Tensor | None, behind: Tensor | None, others: Sequence[Tensor]) -> Tensor | None:
+    """Give vectors that no gradient reaches the positions that read them behind rectified units, where these agree.
+
+    A leaf that no gradient reaches must agree with the others: behind a gate that is shut other positions may read it.
+    """
+    if where is None or behind is None:
         return where
-    return behind
+    known = [where] if bool((where >= 0).any()) else [each for each in others if each.shape == where.shape]
+    return where if any(bool((each != behind)[each >= 0].any()) for each in known) else behind
 
 
 def where_read_in_rounds(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> list[dict[int, Tensor | None]]:
