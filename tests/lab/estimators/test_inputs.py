@@ -247,6 +247,8 @@ def test_texts_in_the_place_of_their_classes_are_refused(kind):
     RecurrentClassifier(**SMALL).fit(texts, answers)  # the controls: also texts of which each is a class of its own
     RecurrentClassifier(**SMALL).fit(texts, texts)
     RecurrentClassifier(**SMALL).fit(kind(moods * 4), kind(rows * 4))  # and a few words with several answers each
+    same = kind([f"{row} of the same day" for row in rows[:1] * 8])  # and one text with the names of several classes
+    RecurrentClassifier(**SMALL).fit(same, kind([f"class {number}" for number in range(8)]))
 
 
 @pytest.mark.parametrize("answers", [[1, "1"], ["True", True], [1.5, "a"]])

@@ -75,7 +75,9 @@ def refuse_swapped(texts: Sequence[str], y: NDArray[Any]) -> None:
         UsageError: It names the first text and its class.
     """
     different, classes = len(set(texts)), set(y.tolist())
-    if len(classes) >= max(2 * different, len(y) / 2) and all(isinstance(each, str) for each in classes):
+    if len(classes) < max(2 * different, len(y) / 2) or not all(isinstance(each, str) for each in classes):
+        return
+    if sum(map(len, y)) > sum(map(len, texts)):  # a class is shorter than its text
         raise UsageError(
             f"y holds {len(classes)} different classes of {different} different texts, the first {str(y[0])[:40]!r} of "
             f"{texts[0][:40]!r}; expected the texts first and their classes second"
