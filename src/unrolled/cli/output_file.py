@@ -44,7 +44,8 @@ def check_new(path: Path | None, force: bool, *suffixes: str) -> None:
     if not parent.exists():
         raise FileError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
     try:
-        TemporaryFile(dir=parent).close()  # permissions do not tell what root or a file system that is read-only may
+        # permissions do not tell what root or a file system that is read-only may; a link is written where it leads
+        TemporaryFile(dir=Path(os.path.realpath(path)).parent).close()
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror}; choose another folder") from error
 

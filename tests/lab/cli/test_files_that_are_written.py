@@ -147,6 +147,8 @@ def test_a_folder_in_which_nothing_can_be_written_is_told_before_the_work(unroll
     (tmp_path / "a.txt").write_text("a dull film\na great film\n")
     refused = unrolled(*words, option, "/proc/written")  # where root cannot write either
     refused.assert_refused(74, "/proc/written cannot be written: ", "; choose another folder")
+    (tmp_path / "link").symlink_to("/proc/written")
+    unrolled(*words, option, "link").assert_refused(74, "link cannot be written: ", "; choose another folder")
 
 
 @pytest.mark.parametrize("options", [(), ("--force",)])
