@@ -55,3 +55,23 @@ def test_inputs_that_contribute_nothing_beside_a_constant_are_not_noted():
     model = Offset(1e7, nn.GRU)
     nn.init.zeros_(model.head.weight)
     assert not unrolled.account(model, torch.ones(1, 5, 3, device="cpu"), target=1).notes
+
+
+class Words(Offset):
+    """Reads words, of which 0 is padding."""
+
+    def __init__(self, offset, layer):
+        super().__init__(offset, layer)
+        self.embed = nn.Embedding(5, 3, padding_idx=0)
+
+    def forward(self, ids):
+        return super().forward(self.embed(ids))
+
+
+@pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM, nn.RNN])
+@pytest.mark.parametrize(("kind", "large"), [(torch.float32, 1e7), (torch.float64, 1e15)])
+def test_an_example_of_padding_alone_beside_others_is_not_noted(layer, kind, large):
+    ids = torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]], device="cpu")
+    assert not unrolled.account(Words(1.0, layer).to(kind), ids, target=1).notes
+    (note,) = unrolled.account(Words(large, layer).to(kind), ids, target=1).notes  # the control
+    assert "does not show whether" in note

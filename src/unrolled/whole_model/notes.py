@@ -13,6 +13,9 @@ from unrolled.whole_model.contributions import Contributions
 
 __all__ = ["notes_of"]
 
+_NOTHING = 32.0
+"""How many roundings of the largest contributions of a batch an example has whose own are none."""
+
 
 def notes_of(result: AccountedOutput, found: Contributions, behind: BehindHeld) -> tuple[str, ...]:
     """Say what limits an account.
@@ -85,7 +88,9 @@ def _remainder_notes(result: AccountedOutput) -> tuple[str, ...]:
 def _hidden_note(result: AccountedOutput) -> tuple[str, ...]:
     """Note that rounding is so large beside what inputs contribute that their sum may equal the movement by chance."""
     eps = torch.finfo(result.output.dtype).eps
-    shares = torch.where(result.moved > 0, result.rounding / result.moved, 0.0)
+    # an example of padding alone, or of zeros, contributes nothing: what it has is rounding of what others contribute
+    contributes = result.moved > _NOTHING * eps * result.moved.max()
+    shares = torch.where(contributes, result.rounding / result.moved, 0.0)
     worst = int(shares.argmax())
     share = float(shares[worst])
     if share <= (HIDING_COARSE if eps > COARSE else HIDING):
