@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -62,3 +63,32 @@ def test_where_all_words_go_through_the_network_there_is_no_such_note(kind):
     found = unrolled.explain(kind(0.0), IDS, target=1)
     assert not any("past" in note for note in found.notes)
     assert "embed.weight" not in found.biases
+
+
+def _without_gradients(states):
+    with torch.no_grad():
+        states.numpy()
+
+
+LOGS = {
+    "nothing": type,
+    "detached": lambda states: states.detach().numpy(),
+    "an array": lambda states: np.asarray(states.detach()),
+    "no_grad": _without_gradients,
+}
+
+
+@pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)
+@pytest.mark.parametrize("part", [1.0, 0.0])
+def test_a_ray_has_the_note_where_a_model_takes_its_states_for_a_log_as_well(log, part):
+    class Logs(Skips):
+        def last(self, vectors):
+            last = super().last(vectors)
+            log(last)
+            return last
+
+        def forward(self, ids):
+            return super().forward(ids).softmax(-1)
+
+    notes = unrolled.explain(Logs(part), IDS, target=1, readout="ray").notes
+    assert any("states of zero, is made of vectors of embed.weight" in note for note in notes) == (part != 0)

@@ -98,4 +98,7 @@ class Attached(TorchFunctionMode):
             return args[0].view_as(args[0])
         if func is torch._C._set_grad_enabled:  # torch.no_grad()
             return None
+        if func in (Tensor.numpy, Tensor.__array__):  # which refuse what has been detached and asks for a gradient here
+            with torch._C.DisableTorchFunction():
+                return func(args[0].detach(), *args[1:], **(kwargs or {}))
         return func(*args, **(kwargs or {}))
