@@ -293,8 +293,8 @@ def test_a_target_that_fits_is_suggested_where_a_model_returns_several_tensors()
 
     torch.manual_seed(0)
     model, tokens = Pair(nn.GRU, 1, False, "last", "linear"), ids(2, 4)
-    for given in (1, None):
+    for given, suggested in ((1, 1), (None, 0)):
         with pytest.raises((ShapeError, UsageError)) as told:
             unrolled.account(model, tokens, target=given)
-        assert str(told.value).endswith("target=lambda out: out['logits'][:, 0]")
+        assert str(told.value).endswith(f"target=lambda out: out['logits'][:, {suggested}]")
     assert unrolled.account(model, tokens, target=lambda out: out["logits"][:, 0]).closes
