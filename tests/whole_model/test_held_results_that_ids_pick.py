@@ -1,4 +1,4 @@
-"""A held result that ids of an argument pick an entry of, as the probability of a class, is no vector of these ids."""
+"""What ids pick from a held result, such as the probability of a class, is held too: it is no vector of these ids."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[No
 
 
 def _is_about(error: Exception, value: object) -> bool:
-    """Whether Python or torch names the type of a value; what a tokenizer returns says nothing about what it lacks."""
+    """Whether an error names the type of a value, or says nothing, as that of a tokenizer's output does."""
     return not str(error) or re.search(rf"\b{re.escape(type(value).__name__)}\b", str(error)) is not None
 
 

@@ -13,8 +13,8 @@ from unrolled.whole_model.contributions import Contributions
 
 __all__ = ["notes_of"]
 
-_NOTHING = 32.0
-"""How many roundings of the largest contributions of a batch an example has whose own are none."""
+_ROUNDINGS_OF_NOTHING = 32.0
+"""Below so many roundings of the largest contributions in its batch, an example contributes nothing."""
 
 
 def notes_of(result: AccountedOutput, found: Contributions, behind: BehindHeld) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def _hidden_note(result: AccountedOutput) -> tuple[str, ...]:
     """Note that rounding is so large beside what inputs contribute that their sum may equal the movement by chance."""
     eps = torch.finfo(result.output.dtype).eps
     # an example of padding alone, or of zeros, contributes nothing: what it has is rounding of what others contribute
-    contributes = result.moved > _NOTHING * eps * result.moved.max()
+    contributes = result.moved > _ROUNDINGS_OF_NOTHING * eps * result.moved.max()
     shares = torch.where(contributes, result.rounding / result.moved, 0.0)
     worst = int(shares.argmax())
     share = float(shares[worst])

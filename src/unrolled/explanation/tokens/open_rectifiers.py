@@ -22,7 +22,7 @@ _RECTIFIERS = frozenset(
 
 @contextmanager
 def open_rectifiers(result: Tensor) -> Iterator[bool]:
-    """Give every rectified unit in the graph of a result the slope 1; what it yields is false if there is none."""
+    """Give every rectified unit in the graph of a result the slope 1; it yields whether there is one."""
     handles = [node.register_hook(_pass_on) for node in _rectifiers(result)]
     try:
         yield bool(handles)

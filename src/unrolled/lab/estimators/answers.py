@@ -69,7 +69,7 @@ def refuse_mixed(y: Any) -> None:
 
 
 def refuse_swapped(texts: Sequence[str], y: NDArray[Any]) -> None:
-    """Refuse texts that were given as the classes of their classes: of a few strings, as many as there are examples.
+    """Refuse texts in the place of their classes: few different examples with many different, longer classes.
 
     Raises:
         UsageError: It names the first text and its class.
