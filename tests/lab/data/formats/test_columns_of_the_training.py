@@ -1,11 +1,12 @@
 """Files of dev and test are read with the columns of the training."""
 
 import json
+import re
 
 import pytest
 
 from unrolled.errors import DataError, UnknownNameError, UsageError
-from unrolled.lab.data.corpus import Classification, Regression
+from unrolled.lab.data.corpus import Classification, Regression, Tagging
 from unrolled.lab.data.formats import read_files
 from unrolled.lab.data.reading import Reading
 
@@ -105,3 +106,20 @@ def test_a_column_that_is_named_but_not_there_is_named_also_where_there_is_one_c
         read_files(Classification, [test], reading=Reading(label_column="2"))
     with pytest.raises(DataError, match=r"found one \(review\), and none of labels"):
         read_files(Classification, [test])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_the_error_of_an_unknown_label_names_the_columns_that_were_read(tmp_path, suffix):
+    train = write(tmp_path / f"train.{suffix}", ("review", "mood"), REVIEWS)
+    test = write(tmp_path / f"test.{suffix}", ("review", "stars", "mood"), [("a film", 4, "good"), ("one", 5, "mixed")])
+    said = re.escape("was not trained on (texts from 'review', labels from 'mood'); expected one of: bad, good")
+    with pytest.raises(DataError, match=said):
+        read_files(Classification, [train], test=[test])
+
+
+def test_the_error_of_an_unknown_tag_names_no_columns_where_none_were_chosen(tmp_path):
+    train, test = tmp_path / "train.conll", tmp_path / "test.conll"
+    train.write_text("a\tX\nb\tY\n\n" * 20)
+    test.write_text("a\tZ\n\n")
+    with pytest.raises(DataError, match="was not trained on; expected one of: X, Y"):
+        read_files(Tagging, [train], test=[test])

@@ -147,9 +147,8 @@ class RowFormat(Format, Generic[R]):
             if not split and paths:
                 raise _empty(paths)
             if not split:
-                read = f" ({'; '.join(map(str, self.columns))})" if self.columns else ""
                 raise DataError(
-                    f"{files.train[0]}: expected labels that occur on several lines, found each on one{read}; "
+                    f"{files.train[0]}: expected labels that occur on several lines, found each on one{self._read}; "
                     f"name the column of the labels with --label-column{_if_numbers(known)}"
                 )
         counts = Counter(str(label) for row in train for label in set(self.labels(row.value, kind)))
@@ -199,10 +198,16 @@ class RowFormat(Format, Generic[R]):
             if new is None:
                 valid.append(row)
                 continue
-            hint = f"a model cannot predict a label that it was not trained on; {suggest(new, map(str, known))}"
+            hint = f"a model cannot predict a label that it was not trained on{self._read}"
+            hint += f"; {suggest(new, map(str, known))}"
             error = malformed(row.path, row.line, "a label that training examples have", repr(new), hint)
             invalid.append(InvalidRow(row.path, row.line, "with a label that no training example has", error))
         return valid
+
+    @property
+    def _read(self) -> str:
+        """The columns that were chosen, in brackets, where they may be the cause of an error."""
+        return f" ({'; '.join(self.columns)})" if self.columns else ""
 
     def _handle(self, invalid: Sequence[InvalidRow]) -> None:
         """Refuse rows that are no examples, or leave them out, as the user wants it."""
