@@ -103,8 +103,9 @@ def test_networks_of_related_work_have_our_numbers_alone():
     trials = EqualParameters().trials("day")
     report = EqualParameters().report([a_result(trial, values) for trial in trials], "day")
     rows = {row[0]: row[1:] for row in report.tables[0].cells()}
-    assert rows["MI-LSTM"][1:] == ["5.00", "2", "2.000"]
-    assert rows["LSTM"][1:] == ["5.00 (143.33)", "2 (18)", "2.000 (1.308)"]
+    assert rows["characters, MI-LSTM"][1:] == ["5.00", "2", "2.000"]
+    assert rows["characters, LSTM"][1:] == ["5.00 (143.33)", "2 (18)", "2.000 (1.308)"]
+    assert rows["words, LSTM"][1:] == ["5.00 (18.18)", "2 (33)", "5.000 (4.816)"]
     assert not any("MI-" in row[0] for row in report.tables[-1].cells())  # no published sizes to count
     for scale in EqualParameters.scales:
         assert sum("MI-LSTM, seed 0" in trial.label for trial in EqualParameters().trials(scale)) == 2

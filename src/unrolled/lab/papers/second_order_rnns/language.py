@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EqualParameters"]
 
+_NETWORKS = [(unit, row) for unit, known in UNITS.items() for row in known.networks]
 _SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
     "smoke": {
         unit: {"data": "made up", "lines": [24, 8, 8], "budget": 3000, "embedding": 8, "bptt": 20} for unit in UNITS
@@ -94,6 +95,7 @@ An epoch of a word model took two minutes.
 """
 _SEEDS: dict[Scale, int] = {"smoke": 1, "cpu": 1, "day": 1, "paper": 3}
 _DROPOUT = 0.25
+_TEST = "test, bits per character or nats per word"
 
 
 class EqualParameters(Experiment):
@@ -102,13 +104,12 @@ class EqualParameters(Experiment):
     name = "second-order-rnns/language"
     title = "Character and word models of equal size"
     source = "Second-order RNNs, tables 1 and 2, the character and word models"
-    compared_columns = ("test, bits per character",)
+    compared_columns = (_TEST,)
     scales = tuple(SCALES)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, those of one layer first, characters before words."""
-        rows = [(unit, row) for unit, each in UNITS.items() for row in each.networks]
-        rows.sort(key=lambda pair: pair[1].layers)
+        rows = sorted(_NETWORKS, key=lambda network: network[1].layers)
         return [
             Trial(
                 f"{unit}, {row.title}, seed {seed}",
@@ -153,11 +154,7 @@ class EqualParameters(Experiment):
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare scores and times with the published ones, and count the parameters of the published networks."""
-        tables = [_scores(unit, results) for unit in UNITS if where(results, unit=unit)]
-        return Report(
-            [*tables, _counts(results)],
-            {"second-order-rnns-language": partial(_draw, results)},
-        )
+        return Report([_scores(results), _counts(results)], {"second-order-rnns-language": partial(_draw, results)})
 
 
 def _corpus(chosen: Mapping[str, Any], setup: TrialSetup) -> Language:
@@ -170,23 +167,24 @@ def _values(results: Sequence[Result], unit: str, model: str, value: str) -> lis
     return [result[value] for result in where(results, unit=unit, model=model)]
 
 
-def _scores(unit: str, results: Sequence[Result]) -> Table:
-    known, rows = UNITS[unit], list[Sequence[str | Number]]()
-    for row in known.networks:
+def _scores(results: Sequence[Result]) -> Table:
+    rows: list[Sequence[str | Number]] = []
+    for unit, row in _NETWORKS:
         if chosen := where(results, unit=unit, model=row.title):
+            known = UNITS[unit]
             seconds, epochs, score = (
                 (60 * row.minutes / row.epochs, row.epochs, row.score) if isinstance(row, Published) else (None,) * 3
             )
             times = [result["seconds"] / result["epochs"] for result in chosen]
             rows.append((
-                row.title,
+                f"{unit}, {row.title}",
                 str(Number([chosen[0]["parameters"] / 1e6], known.budget / 1e6)),
                 str(Number(times, seconds)),
                 str(average(chosen, "best_epoch", epochs, digits=0)),
                 average(chosen, f"test_{known.measure}", score, digits=3, unit=known.logarithm),
             ))  # fmt: skip
-    columns = ("model", "parameters, millions", "seconds per epoch", "epochs", f"test, {known.unit}")
-    return Table(f"Penn Treebank, {unit}: ours (published, on a Tesla M60)", columns, rows)
+    columns = ("model", "parameters, millions", "seconds per epoch", "epochs", _TEST)
+    return Table("Penn Treebank: ours (published, on a Tesla M60)", columns, rows)
 
 
 def _counts(results: Sequence[Result]) -> Table:
