@@ -11,10 +11,8 @@ from torch import Tensor, nn
 
 from unrolled.decomposition.attribution.bands import default_longest
 from unrolled.decomposition.attribution.ledger import Ledger
-from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL
 from unrolled.decomposition.attribution.score_ngrams import NGramScores, score_each
 from unrolled.decomposition.attribution.score_spans import DEEP_ORDER, score_spans
-from unrolled.decomposition.attribution.triangle import Triangle
 from unrolled.decomposition.opening.network_cells import Network
 from unrolled.decomposition.opening.open_network import OpenedNetwork
 from unrolled.decomposition.recurrences.affine_sequence import expand_directions
@@ -28,12 +26,13 @@ from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.named_failures import named_failures
 from unrolled.explanation.networks.own_forwards import has_own_forward
-from unrolled.explanation.notes import failure_notes, with_limits
+from unrolled.explanation.notes import failure_notes
 from unrolled.explanation.readout.read_numbers import numbers_of_call
 from unrolled.explanation.readout.read_targets import ReadTargets
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import NotOneCallError, RecordedForward, record_forward
 from unrolled.explanation.request import Request
+from unrolled.explanation.scored_sequence import ScoredSequence
 from unrolled.explanation.targets.wanted import Choice
 from unrolled.explanation.tokens.sequence_names import words_for_one_sequence
 from unrolled.explanation.tokens.token_names import token_names
@@ -132,38 +131,32 @@ class _OpenedCall:
 
     def explanation(self, k: int, b: int, words: tuple[str, ...]) -> Explanation:
         """Make the explanation of one target of one example, with its features and notes."""
-        choice, opened, expansion = self.choice, self.opened, self.asked.expansion
-        read, found = self.reads[k], self.scored[k]
-        n, row = len(words), int(read.order[b])
-        triangle = Triangle(found.scores[row, :, :n, :n], found.contributions[row, :, :n, :n])
-        logit, bias = float(read.logit[b]), float(read.bias[b])
-        residual = float(found.residual[row])
+        choice, opened, read, found = self.choice, self.opened, self.reads[k], self.scored[k]
+        row, logit, bias = int(read.order[b]), float(read.logit[b]), float(read.bias[b])
         ngrams, initial = float(found.tokens[row].sum()), float(found.initial[row])
         if not math.isfinite(ngrams + initial):
-            raise NonFiniteError.overflow("the n-grams", read.dtype == torch.float64, str(expansion))
-        limited = found.longest is not None and found.longest < n
-        plain = Explanation(
+            raise NonFiniteError.overflow("the n-grams", read.dtype == torch.float64, str(self.asked.expansion))
+        sequence = ScoredSequence(
+            ngrams=found,
+            row=row,
+            steps=torch.arange(len(words), device="cpu"),
+            directions=len(opened.directions),
+            coupled=opened.coupled,
+            parity=opened.parity,
+            dtype=read.dtype,
+            failures=self.failures,
+        )
+        return sequence.explanation(
+            self.asked,
+            lambda plain: self.features.put(plain, k, b),
             tokens=words,
-            directions=("forward", "backward")[: len(opened.directions)],
-            triangle=triangle,
             ledger=Ledger(ngrams, initial, bias, logit - ngrams - initial - bias, logit),
+            biases={name: float(part[b]) for name, part in read.biases.items()},
             target=choice.names[k if choice.every else b],
             unit=choice.unit_of(read.is_sigmoid),
-            expansion=str(expansion),
-            exact=expansion.exact and not self.failures and residual <= NOTED_RESIDUAL,
-            local=expansion.local,
-            leaves_out=not expansion.exact,
-            residual=residual,
-            parity=opened.parity,
             notes=(*read.notes, *self.notes),
-            biases={name: float(part[b]) for name, part in read.biases.items()},
             deterministic=self.deterministic,
-            rounding=torch.finfo(read.dtype).eps,
-            max_order=found.longest if limited else None,
-            by_token=found.tokens[row, :n] if limited or opened.coupled else None,
         )
-        no_order = self.asked.max_order is None and not opened.coupled
-        return with_limits(self.features.put(plain, k, b), expansion, self.failures, no_order)
 
 
 def _score(

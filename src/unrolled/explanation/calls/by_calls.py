@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from unrolled.decomposition.attribution.bands import kept_steps
 from unrolled.decomposition.attribution.ledger import Ledger
-from unrolled.decomposition.attribution.number_notes import NOTED_RESIDUAL, number_notes
-from unrolled.decomposition.attribution.score_ngrams import NGramScores
-from unrolled.decomposition.attribution.triangle import Triangle
+from unrolled.decomposition.attribution.number_notes import number_notes
 from unrolled.decomposition.own_steps.step_calls import changed_arguments_named
 from unrolled.errors import NonFiniteError, UsageError
 from unrolled.explanation.calls.open_calls import open_calls
@@ -25,9 +22,10 @@ from unrolled.explanation.features import FeaturesFound
 from unrolled.explanation.joint import NGRAMS_OF, joint_explanation
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.find_network import FoundNetworks
-from unrolled.explanation.notes import failure_notes, with_limits
+from unrolled.explanation.notes import failure_notes
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.request import Request
+from unrolled.explanation.scored_sequence import ScoredSequence
 from unrolled.explanation.tokens.sequence_names import NamedTokens, Words, given_words, line_titles, tokens_of_sequence
 from unrolled.explanation.tokens.trace_calls import trace_calls
 from unrolled.explanation.tokens.traces import Traces, read_from_end, read_one_text, read_the_same
@@ -163,34 +161,29 @@ class _ExplainedCalls:
         self, b: int, part: _Part, tokens: NamedTokens, ledger: Ledger, biases: dict[str, float]
     ) -> Explanation:
         """Make the explanation of one sequence, with its features and notes."""
-        found, expansion = self.found, self.asked.expansion
-        line, ngrams = found.lines[part.line].line, found.lines[part.line].ngrams
-        residual, inside = float(ngrams.residual[part.row]), line.inside[:, part.row]
-        limited = ngrams.longest is not None and ngrams.longest < len(tokens.names)
-        failures = failure_notes(found.failures)
-        plain = Explanation(
+        found, opened = self.found, self.found.lines[part.line]
+        sequence = ScoredSequence(
+            ngrams=opened.ngrams,
+            row=part.row,
+            steps=opened.line.inside[:, part.row].nonzero()[:, 0],
+            directions=2 if opened.line.both else 1,
+            coupled=opened.line.coupled,
+            parity=max(strand.parity for strand in opened.line.strands),
+            dtype=found.dtype,
+            failures=failure_notes(found.failures),
+        )
+        return sequence.explanation(
+            self.asked,
+            lambda plain: self.features.put(plain, part.line, b),
             tokens=tokens.names,
-            directions=("forward", "backward") if line.both else ("forward",),
-            triangle=_triangle(ngrams, part.row, inside),
             ledger=ledger,
+            biases=biases,
             target=found.targets[b],
             unit=self.unit,
-            expansion=str(expansion),
-            exact=expansion.exact and not failures and residual <= NOTED_RESIDUAL,
-            local=expansion.local,
-            leaves_out=not expansion.exact,
-            residual=residual,
-            parity=max(strand.parity for strand in line.strands),
             notes=(*found.notes, *tokens.notes),
-            biases=biases,
             deterministic=found.deterministic,
-            rounding=torch.finfo(found.dtype).eps,
             name=part.name if len(self.examples[b]) > 1 else "",
-            max_order=ngrams.longest if limited else None,
-            by_token=ngrams.tokens[part.row][inside] if limited or line.coupled else None,
         )
-        no_order = self.asked.max_order is None and not line.coupled
-        return with_limits(self.features.put(plain, part.line, b), expansion, failures, no_order)
 
 
 def _ledgers(
@@ -223,9 +216,3 @@ def _starts_infinite(line: OpenedLine, row: int) -> bool:
 def _shared_notes(sequences: Sequence[Explanation]) -> tuple[str, ...]:
     """Return the notes that are not of the number of one sequence."""
     return tuple(dict.fromkeys(note for each in sequences for note in each.notes if note not in number_notes(each)))
-
-
-def _triangle(ngrams: NGramScores, row: int, inside: Tensor) -> Triangle:
-    """Leave out the steps that are not a sequence's."""
-    places = inside.nonzero()[:, 0]
-    return Triangle(kept_steps(ngrams.scores[row], places), kept_steps(ngrams.contributions[row], places))
