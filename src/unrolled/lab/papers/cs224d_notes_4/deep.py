@@ -85,6 +85,7 @@ class DeepBidirectional(Experiment):
     title = "Deep and bidirectional networks"
     source = "CS 224D, lecture notes IV, section 2.3; the notes have no numbers"
     scales = tuple(SCALES)
+    day_hours_by = ("task", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the tagger before the classifier, and the largest contrast first."""
@@ -108,10 +109,6 @@ class DeepBidirectional(Experiment):
             )
             if ways != _WIDE or layers == 1
         ]
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by the task."""
-        return _HOURS[trial.settings["task"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train and measure."""

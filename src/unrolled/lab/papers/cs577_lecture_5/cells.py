@@ -90,6 +90,7 @@ class InterpretableUnits(Experiment):
     title = "Interpretable units: position, quotations, conditions, comments, depth"
     source = "CS 577, lecture 5, interpretation of trained LSTMs: coloured text without numbers"
     scales = tuple(SCALES)
+    day_hours_by = ("trained", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List trained networks, each followed by its untrained control; the LSTM first."""
@@ -111,10 +112,6 @@ class InterpretableUnits(Experiment):
             for trained in (True, False)
             for text in TEXTS
         ]
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by whether the network is trained."""
-        return _HOURS[trial.settings["trained"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose units on dev, measure them on test, and run the network on our own text."""

@@ -126,6 +126,7 @@ class Hyperparameters(Experiment):
     title = "LSTM, GRU and CNN against learning rate, hidden size and batch size"
     source = "CS 577, lecture 5, LSTM against GRU: six curves of Yin et al. (2017) without numbers"
     scales = tuple(SCALES)
+    day_hours_by = ("task", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the middle settings of all models first, then the changed ones, the learning rate first."""
@@ -143,10 +144,6 @@ class Hyperparameters(Experiment):
                     for model, title in _MODELS.items()
                 ]
         return listed
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by the task."""
-        return _HOURS[trial.settings["task"]]
 
     def worth(self, trial: Trial) -> float:
         """Count the points of curves, of which no numbers are published, less than numbers."""

@@ -151,7 +151,10 @@ class Experiment(ABC):
     scales: ClassVar[tuple[Scale, ...]] = ("smoke", "cpu", "paper")
     """The scales at which it has trials."""
     usual_hours: ClassVar[float] = 0.1
-    """Estimated hours of a trial of scale day on one core."""
+    """Estimated hours of a trial on one core."""
+    day_hours_by: ClassVar[tuple[str, Mapping[Any, float]] | None] = None
+    """The setting that the hours of a trial of scale day depend on, and the hours by its value; of a value that is not
+    among them the usual hours."""
     headline: ClassVar[tuple[str, ...] | None] = None
     """Row and column, in the first table, of the number that the summary shows; by default the first comparison.
 
@@ -178,8 +181,11 @@ class Experiment(ABC):
         return self.day_hours(trial) if scale == "day" else self.usual_hours
 
     def day_hours(self, trial: Trial) -> float:
-        """Estimate the hours that a trial of scale day takes on one core; the same for all where not overridden."""
-        return self.usual_hours
+        """Estimate the hours that a trial of scale day takes on one core."""
+        if self.day_hours_by is None:
+            return self.usual_hours
+        setting, hours = self.day_hours_by
+        return hours.get(trial.settings[setting], self.usual_hours)
 
     def worth(self, trial: Trial) -> float:
         """Return how many numbers of the tables a trial gives: below 1 where several trials give one number."""

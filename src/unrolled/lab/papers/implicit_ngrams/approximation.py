@@ -105,6 +105,7 @@ class Approximation(Experiment):
     headline = ("GRU, normalised, 1e-05", "GRU, 1e-05", "step, zero")  # the paper's own networks are normalised
     compared_columns = ("step, zero",)
     scales = tuple(SCALES)
+    day_hours_by = ("kind", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the networks, the published weight decays first."""
@@ -116,10 +117,6 @@ class Approximation(Experiment):
                 settings["spectral"] = True
             listed.append(Trial(f"{_title(kind, spectral)}, weight decay {decay:g}, seed {seed}", settings))
         return listed
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by the network."""
-        return _HOURS[trial.settings["kind"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, then compare every state of the test sentences with each expansion."""

@@ -84,7 +84,6 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "paper": {"epochs": 30},
 }
 _HOURS = {"MM": 0.3, "VA-W": 0.2}
-_USUAL_HOURS = 0.1
 """Estimated hours of a training at scale day, on one core."""
 _BOXES = 0.5
 """The worth of a model's boxes: the figures print no numbers to compare with."""
@@ -98,6 +97,8 @@ class Negation(Experiment):
     title = 'Negation: scores of adjectives and of the same after "not"'
     source = "Sun and Lu (2022), Implicit n-grams, figures 2 and 4; box plots without printed numbers"
     scales = tuple(SCALES)
+    usual_hours = 0.1
+    day_hours_by = ("name", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, seed by seed."""
@@ -120,10 +121,6 @@ class Negation(Experiment):
             }
             trials.append(Trial(f"{model}, seed {seed}", settings))
         return trials
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by the model; a network that table 3 has trained takes less."""
-        return _HOURS.get(trial.settings["name"], _USUAL_HOURS)
 
     def worth(self, trial: Trial) -> float:
         """Count boxes less than numbers."""

@@ -109,6 +109,7 @@ class PerplexityByEncoder(Experiment):
     source = "Sun and Lu (2022), Implicit n-grams, table 5"
     headline = ("MVMA-G", "PTB, test")
     scales = tuple(SCALES)
+    day_hours_by = ("corpus", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the models, corpus by corpus; WikiText-103 comes last, because a missing corpus stops a run."""
@@ -121,10 +122,6 @@ class PerplexityByEncoder(Experiment):
                 changed = _CHANGES.items()
                 listed += [Trial(f"{label} {title}, seed {seed}", {**chosen, **change}) for title, change in changed]
         return sorted(listed, key=lambda trial: trial.settings["corpus"] == "wikitext103")
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by the corpus."""
-        return _HOURS[trial.settings["corpus"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test, and keep the curves of the training."""

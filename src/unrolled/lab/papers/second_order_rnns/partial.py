@@ -85,6 +85,7 @@ class PartialSentences(Experiment):
     title = "Learning from partial sentences"
     source = "Second-order RNNs, table 3; the row of whole sentences is ours"
     scales = tuple(SCALES)
+    day_hours_by = ("cut", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List all networks at the shortest cut first; whole sentences last."""
@@ -95,10 +96,6 @@ class PartialSentences(Experiment):
             )
             for seed, cut, model in product(range(_SEEDS[scale]), _CUTS, _MODELS)
         ]
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by the cut."""
-        return _HOURS[trial.settings["cut"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train on the cut lines, choose the epoch and measure on whole ones."""

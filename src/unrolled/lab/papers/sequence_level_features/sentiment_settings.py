@@ -112,6 +112,7 @@ class SentimentSettings(Experiment):
     source = "Sun and Lu, Sequence-level features (2020), table 2, the standard cells"
     scales = tuple(SCALES)
     usual_hours = 0.08
+    day_hours_by = ("changed", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the settings, seed by seed; a seed draws phrases and weights."""
@@ -122,10 +123,6 @@ class SentimentSettings(Experiment):
                 chosen = {**trial.settings, "changed": title, **change, "seed": seed}
                 listed.append(Trial(f"{_CELLS[chosen['encoder']]}, {title}, seed {seed}", chosen))
         return listed
-
-    def day_hours(self, trial: Trial) -> float:
-        """Add to the usual hours those of small batches, and of more units and epochs."""
-        return _HOURS.get(trial.settings["changed"], self.usual_hours)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, choose the epoch on dev, measure on test."""

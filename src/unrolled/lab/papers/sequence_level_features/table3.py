@@ -87,6 +87,7 @@ class PerplexityByCell(Experiment):
     source = "Sun and Lu, Sequence-level features (2020), table 3, figures 6 and 7, appendix A.4"
     headline = ("gru", "PTB, test")
     scales = tuple(SCALES)
+    day_hours_by = ("corpus", _HOURS)
 
     def trials(self, scale: Scale) -> Sequence[Trial]:
         """List the cells, corpus by corpus, seed by seed."""
@@ -107,10 +108,6 @@ class PerplexityByCell(Experiment):
                 }
                 listed.append(Trial(f"{encoder} on {_CORPORA[corpus]}, seed {seed}", chosen))
         return listed
-
-    def day_hours(self, trial: Trial) -> float:
-        """Estimate by the corpus."""
-        return _HOURS[trial.settings["corpus"]]
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, measure on dev and test, and keep the learning curves."""
