@@ -28,7 +28,7 @@ from unrolled.linalg.structured import Term, diagonals_by_reverse_mode
 
 __all__ = ["ClosedCell"]
 
-TORCH_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+_TORCH_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
 
 
 class ClosedCell(Cell):
@@ -110,7 +110,7 @@ class ClosedCell(Cell):
     def from_torch(cls, rnn: nn.RNNBase, layer: int, reverse: bool, dtype: torch.dtype) -> Self:
         """Build a cell from one layer and direction of a torch.nn module; it shares weights of the same type."""
         suffix = f"_l{layer}" + ("_reverse" if reverse else "")
-        names = [name for name in TORCH_WEIGHTS if hasattr(rnn, name + suffix)]
+        names = [name for name in _TORCH_WEIGHTS if hasattr(rnn, name + suffix)]
         return cls.from_weights({name: getattr(rnn, name + suffix).to(dtype) for name in names}).copy_options(rnn)
 
     def copy_options(self, rnn: nn.RNNBase) -> Self:

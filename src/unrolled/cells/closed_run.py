@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ClosedRay", "ClosedRun"]
 
-ALL = slice(None)
+_ALL = slice(None)
 # How many numbers of one diagonal are computed together: fewer take more calls of torch, more leave a core's cache.
-CACHED = 100_000
+_CACHED = 100_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ClosedRay(Ray[Structured]):
         """Whether the step is affine in all that moves along the ray."""
         return self.cell.linear and not self.moves
 
-    def point(self, alpha: Tensor | float, steps: slice = ALL) -> Point:
+    def point(self, alpha: Tensor | float, steps: slice = _ALL) -> Point:
         """Return the arguments of φ at α, for some steps."""
         run, bias = self.run, self.cell.recurrent_bias
         start, x, h, carried = (v[steps] for v in (self.start, run.from_input, run.from_hidden, run.carried))
@@ -105,7 +105,7 @@ class ClosedRay(Ray[Structured]):
                 called for a few steps at a time, so that a rule with many nodes works within the cache.
         """
         time, batch, _ = self.run.carried.shape
-        count = max(1, CACHED // max(1, batch * self.cell.hidden_size))
+        count = max(1, _CACHED // max(1, batch * self.cell.hidden_size))
         diagonals: Named = {}
         for first in range(0, time, count):
             steps = slice(first, first + count)

@@ -26,7 +26,7 @@ from unrolled.linalg.structured import Term
 
 __all__ = ["Elman"]
 
-ACTIVATIONS = {"tanh": TANH, "relu": RELU, "sigmoid": SIGMOID}
+_ACTIVATIONS = {"tanh": TANH, "relu": RELU, "sigmoid": SIGMOID}
 
 
 class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell, ShareSlopesCell):
@@ -57,9 +57,9 @@ class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell, ShareSlopesCe
         nonlinearity: str = "tanh",
     ) -> None:
         super().__init__(input_size, hidden_size, bias, proj_size)
-        if nonlinearity not in ACTIVATIONS:
-            raise UnknownNameError("non-linearity", nonlinearity, ACTIVATIONS)
-        self.activation: Activation = ACTIVATIONS[nonlinearity]
+        if nonlinearity not in _ACTIVATIONS:
+            raise UnknownNameError("non-linearity", nonlinearity, _ACTIVATIONS)
+        self.activation: Activation = _ACTIVATIONS[nonlinearity]
 
     def initialise_identity(self) -> None:
         """Set U to the identity and both biases to zero: with relu, an input of zero leaves the state as it is.
@@ -74,7 +74,7 @@ class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell, ShareSlopesCe
 
     def copy_options(self, rnn: nn.RNNBase) -> Self:
         """Copy the non-linearity of a torch.nn.RNN."""
-        self.activation = ACTIVATIONS[str(rnn.nonlinearity)]
+        self.activation = _ACTIVATIONS[str(rnn.nonlinearity)]
         return self
 
     def elementwise(self, from_input: Tensor, from_hidden: Tensor, carried: Tensor) -> tuple[Tensor, ...]:
@@ -111,7 +111,7 @@ class Elman(ClosedCell, GatedCell, FirstOrderCell, MeanSlopesCell, ShareSlopesCe
 
     def unroll(self, inputs: Tensor, state: Tensor | None = None) -> Tensor:
         """Run the cell over a sequence with a kernel."""
-        if self.activation not in ACTIVATIONS.values():  # linearised
+        if self.activation not in _ACTIVATIONS.values():  # linearised
             return super().unroll(inputs, state)
         first = self.checked_initial_state(inputs, state)
         bias = None if self.bias_ih is None or self.bias_hh is None else self.bias_ih + self.bias_hh

@@ -22,9 +22,9 @@ from unrolled.errors import UsageError
 
 __all__ = ["Fit", "Sized", "count_parameters", "fit_parameters", "read_count"]
 
-LARGEST = 10**12
+_LARGEST = 10**12
 """Largest budget: a larger number is a typing error."""
-SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
+_SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 """What may stand behind a count, and what it multiplies by."""
 
 
@@ -70,11 +70,11 @@ def read_count(text: str) -> int:
         (4500000, 350000, 1000000)
     """
     found = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKmMbB]?)", text.strip(), re.ASCII)
-    number = Decimal(found[1].replace("_", "")) * SUFFIXES[found[2].lower()] if found else Decimal(0)
+    number = Decimal(found[1].replace("_", "")) * _SUFFIXES[found[2].lower()] if found else Decimal(0)
     if number < 1 or number != int(number):
         raise UsageError(f"{text!r} is not a number of parameters; expected one such as 4.5M, 350k or 1_000_000")
-    if number > LARGEST:
-        raise UsageError(f"{text} parameters; expected at most {LARGEST:,}")
+    if number > _LARGEST:
+        raise UsageError(f"{text} parameters; expected at most {_LARGEST:,}")
     return int(number)
 
 

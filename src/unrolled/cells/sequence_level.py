@@ -26,7 +26,7 @@ from unrolled.linalg.structured import Term
 __all__ = ["ApproxGRU", "ApproxLSTM", "GRUVariant", "LSTMVariant", "PolynomialCell", "SimplifiedGRU", "SimplifiedLSTM"]
 
 # f is of degree 3 along the ray, its slopes of degree 2: two Gauss nodes average them exactly.
-EXACT_NODES = 2
+_EXACT_NODES = 2
 
 
 class PolynomialCell(AffineCell, FirstOrderCell, MeanSlopesCell):
@@ -76,7 +76,7 @@ class PolynomialCell(AffineCell, FirstOrderCell, MeanSlopesCell):
 
     def mean_slopes(self, origin: Point, end: Point) -> Named:
         """Average the diagonals exactly, also where the token moves and where the state is cut off."""
-        rule = gauss_legendre(EXACT_NODES)
+        rule = gauss_legendre(_EXACT_NODES)
         slopes = rule(lambda alpha: super(PolynomialCell, self).slopes(*origin.towards(end, alpha)))
         if self.pattern.clamp is None:
             return slopes

@@ -10,7 +10,7 @@ from unrolled.registry import names_in_source
 
 __all__ = ["cell_names", "encoder_names", "expansion_names", "paper_items", "run_folders"]
 
-MARK = "config.json"
+_MARK = "config.json"
 """The file that makes a folder a run folder."""
 _DEPTH, _MOST = 2, 5000
 """How many folders below the one that is being typed are searched, and how many entries are looked at."""
@@ -32,7 +32,7 @@ def _runs(folder: Path, begins: str, depth: int) -> Iterator[Path]:
     for path in islice(folder.iterdir(), _MOST):
         if not path.name.startswith(begins) or (path.name.startswith(".") and not begins) or not path.is_dir():
             continue
-        if (path / MARK).is_file():
+        if (path / _MARK).is_file():
             yield path
         elif depth:
             yield from _runs(path, "", depth - 1)

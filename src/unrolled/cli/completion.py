@@ -12,15 +12,15 @@ import typer
 
 from unrolled.errors import UnknownNameError
 
-__all__ = ["VARIABLE", "completion", "prepare_completion"]
+__all__ = ["completion", "prepare_completion"]
 
-VARIABLE = "_UNROLLED_COMPLETE"
+_VARIABLE = "_UNROLLED_COMPLETE"
 """Set by the scripts where a shell asks for completions."""
-SHELLS = ("bash", "zsh", "fish")
+_SHELLS = ("bash", "zsh", "fish")
 
 
 def _shells(incomplete: str) -> list[str]:
-    return [shell for shell in SHELLS if shell.startswith(incomplete)]
+    return [shell for shell in _SHELLS if shell.startswith(incomplete)]
 
 
 def completion(
@@ -36,14 +36,14 @@ def completion(
     """
     from typer._completion_shared import get_completion_script
 
-    if shell not in SHELLS:
-        raise UnknownNameError("shell", shell, SHELLS)
-    typer.echo(get_completion_script(prog_name="unrolled", complete_var=VARIABLE, shell=shell))
+    if shell not in _SHELLS:
+        raise UnknownNameError("shell", shell, _SHELLS)
+    typer.echo(get_completion_script(prog_name="unrolled", complete_var=_VARIABLE, shell=shell))
 
 
 def prepare_completion() -> bool:
     """Prepare typer to answer a shell; return whether one asks."""
-    if not os.environ.get(VARIABLE):
+    if not os.environ.get(_VARIABLE):
         return False
     from typer import _completion_classes as classes
     from typer._click.shell_completion import CompletionItem, ShellComplete, add_completion_class
@@ -63,6 +63,6 @@ def prepare_completion() -> bool:
     class Fish(WithoutFiles, classes.FishComplete):
         pass
 
-    for kind, shell in zip((Bash, Zsh, Fish), SHELLS, strict=True):
+    for kind, shell in zip((Bash, Zsh, Fish), _SHELLS, strict=True):
         add_completion_class(kind, shell)
     return True

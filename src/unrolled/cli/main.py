@@ -32,9 +32,9 @@ from unrolled.report.formatting import visible
 
 __all__ = ["app", "main", "run"]
 
-INTERRUPTED = 130
+_INTERRUPTED = 130
 """128 + SIGINT: what shells and typer report for Ctrl-C."""
-INTERNAL = 70
+_INTERNAL = 70
 """EX_SOFTWARE: an error of this package."""
 _SHOWN = 40  # characters of a value that is refused
 _OUT_OF_MEMORY = (
@@ -105,7 +105,7 @@ def run(words: Sequence[str]) -> int:
         if received() is not None:  # the signal has become another error on its way, as an import that failed
             return _report(advice(plain), _signal_code(), debug)
         return _report_error(error, debug)
-    if status == INTERRUPTED:
+    if status == _INTERRUPTED:
         return _report(advice(plain), _signal_code(), debug=False)
     return status if isinstance(status, int) else 0
 
@@ -143,7 +143,7 @@ def _report_error(error: Exception, debug: bool) -> int:
         text = "not enough memory for tensors of these sizes; use a smaller network, or a smaller batch"
         return _report(text, UsageError.exit_code, debug)
     said = ": ".join((type(error).__name__, *str(error).splitlines()[:1]))
-    return _report(f"internal error: {said}; please report it with the output of --debug", INTERNAL, debug)
+    return _report(f"internal error: {said}; please report it with the output of --debug", _INTERNAL, debug)
 
 
 def _rephrased(error: typer.TyperException) -> str:

@@ -10,7 +10,7 @@ import warnings
 
 __all__ = ["prepare_process"]
 
-NARROWEST = 40
+_NARROWEST = 40
 """Columns below which a table or a help text is not readable."""
 
 
@@ -24,8 +24,8 @@ def prepare_process() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, pathlib.Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # open as long as the process
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns[:6]) < NARROWEST:
-        os.environ["COLUMNS"] = str(NARROWEST)
+    if columns.isdecimal() and int(columns[:6]) < _NARROWEST:
+        os.environ["COLUMNS"] = str(_NARROWEST)
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it says where it keeps its cache without a home
     # torch, of an LSTM with a projection: the results are the same
     warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN", UserWarning)

@@ -25,7 +25,7 @@ from unrolled.errors import UsageError
 
 __all__ = ["MMEncoder", "VMEncoder"]
 
-INITIAL_STD = 0.01
+_INITIAL_STD = 0.01
 """Standard deviation of the noise added to the identity when the token matrices are initialised."""
 
 
@@ -79,7 +79,7 @@ class MMEncoder(RecursiveEncoder):
     def initialise(self, embedding: nn.Embedding) -> None:
         """Start every token near the identity in place: products of small matrices would vanish."""
         with torch.no_grad():
-            embedding.weight.normal_(0.0, INITIAL_STD).add_(torch.eye(self.side).flatten().to(embedding.weight))
+            embedding.weight.normal_(0.0, _INITIAL_STD).add_(torch.eye(self.side).flatten().to(embedding.weight))
 
     def token_terms(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Return the token vectors unchanged."""

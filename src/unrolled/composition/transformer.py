@@ -23,7 +23,7 @@ from unrolled.errors import UsageError
 
 __all__ = ["TransformerEncoder"]
 
-LONGEST_WAVE = 10_000.0
+_LONGEST_WAVE = 10_000.0
 """Longest wave of the positions, in units of 2π, as in Vaswani et al. (2017)."""
 
 
@@ -73,7 +73,7 @@ class TransformerEncoder(Encoder):
         """Compute p_1 … p_T, shape (time, 1, d), with the type and device of ``like``."""
         steps = torch.arange(time, device=like.device, dtype=torch.float64)[:, None]
         waves = torch.arange(0, self.output_size, 2, device=like.device, dtype=torch.float64)
-        angles = steps * torch.exp(waves * (-math.log(LONGEST_WAVE) / self.output_size))
+        angles = steps * torch.exp(waves * (-math.log(_LONGEST_WAVE) / self.output_size))
         both = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
         return both[:, None, : self.output_size].to(like.dtype)
 

@@ -12,8 +12,8 @@ __all__ = ["EXPANSIONS", "resolve"]
 
 EXPANSIONS: Registry[Expansion] = Registry(__name__, Expansion, "expansion")  # type: ignore[type-abstract]  # a base
 
-CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
-ARGUMENT = re.compile(r"[^\s,()][^,()]*(?:\([^()]*\))?")
+_CALL = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?\s*")
+_ARGUMENT = re.compile(r"[^\s,()][^,()]*(?:\([^()]*\))?")
 
 
 def resolve(expansion: str | Expansion) -> Expansion:
@@ -32,11 +32,11 @@ def resolve(expansion: str | Expansion) -> Expansion:
         return expansion
     if not isinstance(expansion, str):
         raise _no_expansion(expansion)
-    match = CALL.fullmatch(expansion)
+    match = _CALL.fullmatch(expansion)
     if match is None:
         raise UnknownNameError("expansion", expansion, EXPANSIONS.names())
     member = EXPANSIONS.get(match["name"])
-    return member.parse([word.strip() for word in ARGUMENT.findall(match["arguments"] or "")])
+    return member.parse([word.strip() for word in _ARGUMENT.findall(match["arguments"] or "")])
 
 
 def _check_claims(expansion: Expansion) -> None:

@@ -24,7 +24,7 @@ from unrolled.linalg.quadrature import gauss_legendre, relative_error
 
 __all__ = ["Path", "step_errors"]
 
-FIRST, LAST = 6, 192
+_FIRST, _LAST = 6, 192
 """Numbers of nodes at which a quadrature begins and gives up."""
 SETTLED, UNCHANGED = 2, 0.01
 """It gives up as well where so many doublings have changed no error: a jump, which no node of a slope can see.
@@ -64,7 +64,7 @@ class Path(Linearisation):
             return ray.origin, closed
         rounding = torch.finfo(ray.end.dtype).eps
         accepted = max(tolerance, 4 * rounding)
-        error, nodes = float("inf"), FIRST
+        error, nodes = float("inf"), _FIRST
         known: list[tuple[Tensor, Operator]] = []
         while True:
             operator: Operator = replace(ray.operator(gauss_legendre(nodes)), by_quadrature=True)
@@ -76,6 +76,6 @@ class Path(Linearisation):
             alike = min(accepted, UNCHANGED * error)
             known = [each for each in known if bool(((each[0] - errors).abs() <= alike).all())]
             known.append((errors, operator))
-            if nodes >= LAST or len(known) > SETTLED:
+            if nodes >= _LAST or len(known) > SETTLED:
                 raise ConvergenceError(error, accepted, (ray.origin, ray.small_as_matrices(known[0][1])))
             nodes *= 2

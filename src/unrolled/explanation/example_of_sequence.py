@@ -22,13 +22,13 @@ __all__ = ["complete_examples", "example_of_sequence", "other_states", "weighed_
 Parts = Sequence[Tensor | None]
 """Gradients by parts of the states, each (time, sequences of the part, state); None where no gradient arrives."""
 
-OF_ANOTHER = {torch.float64: 1e-8, torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 1e-2}
+_OF_ANOTHER = {torch.float64: 1e-8, torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 1e-2}
 """The share of another example from which on a sequence serves both, by the type of the gradients."""
-LEAST = 1e-150
+_LEAST = 1e-150
 """Gradients below this have no square in float64."""
-MULTIPLES = (0.5, 0.0625, -1.0)
+_MULTIPLES = (0.5, 0.0625, -1.0)
 """Multiples of the states that are tried first: a relu may be flat at the states."""
-RANDOM = 8
+_RANDOM = 8
 """Number of random states that are tried then."""
 
 
@@ -99,7 +99,7 @@ class _PlainGradients:
         size, gap = self._products(weighed, weighed).sqrt(), self._products(off, off).sqrt()
         if bool((self._finite & ~size.isfinite()).any()):
             raise NonFiniteError(f"gradients are too large for {self.coarsest}; explain the examples one at a time")
-        close = OF_ANOTHER[self.coarsest] * torch.maximum(size, self._size)
+        close = _OF_ANOTHER[self.coarsest] * torch.maximum(size, self._size)
         # what has lost its digits, being so small, may be anything up to the largest weight
         allowed = torch.where(self.read, close, 2.0 ** base_of(self.coarsest) * self._size + self._least)
         if bool((self._finite & (gap > allowed)).any()):
@@ -122,7 +122,7 @@ class _PlainGradients:
     def _least(self) -> float:
         """Gradients up to this have lost digits."""
         kind = torch.finfo(self.coarsest)
-        return max(kind.smallest_normal * kind.eps / OF_ANOTHER[self.coarsest], LEAST)
+        return max(kind.smallest_normal * kind.eps / _OF_ANOTHER[self.coarsest], _LEAST)
 
     def _products(self, one: Parts, other: Parts) -> Tensor:
         """Multiply the gradients of each sequence with others, shape (sequences,)."""
@@ -173,7 +173,7 @@ def complete_examples(found: Tensor, probes: Iterator[Tensor]) -> Tensor:
 
 def other_states() -> Iterator[Callable[[Tensor], Tensor]]:
     """Yield what makes other states of a network's own, where no gradient may arrive: multiples, then random ones."""
-    for multiple in MULTIPLES:
+    for multiple in _MULTIPLES:
         yield partial(torch.mul, other=multiple)
     generator = torch.Generator().manual_seed(0)
 
@@ -181,7 +181,7 @@ def other_states() -> Iterator[Callable[[Tensor], Tensor]]:
         numbers = torch.randn(states.shape, generator=generator, dtype=torch.float64, device="cpu")
         return numbers.to(states) * states.abs().amax()
 
-    yield from [drawn] * RANDOM
+    yield from [drawn] * _RANDOM
 
 
 def _exponents(examples: int, base: int) -> list[Tensor]:

@@ -12,7 +12,7 @@ from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationErr
 
 __all__ = ["InfiniteHeldRunError", "check_sum", "refuse_infinite", "sum_gap"]
 
-CLOSE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
+_SUM_TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
 """How far both may be from the model's own output, relative to the parts, by the coarsest type among them.
 
 It is closer than :data:`unrolled.decomposition.opening.parity.PARITY`, since it is known here what rounds.
@@ -35,7 +35,7 @@ def sum_gap(output: Tensor, expected: Tensor, parts: Sequence[Tensor | None], co
     NaN or infinity where one of them is.
     """
     held = [part.detach() for part in parts if part is not None]
-    close = max(CLOSE[expected.dtype], CLOSE[coarsest])
+    close = max(_SUM_TOLERANCE[expected.dtype], _SUM_TOLERANCE[coarsest])
     size = close * sum((part.abs() for part in held), expected.abs())
     gap = (torch.stack((output.detach(), sum(held, torch.zeros_like(expected)))) - expected).abs()
     return None if bool((gap <= size).all()) else float(gap.max())

@@ -16,7 +16,7 @@ from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["model_arguments", "named_arguments"]
 
-OWN = frozenset(
+_OWN = frozenset(
     "target tokens features expansion readout rnn call max_order seed strict model_kwargs of share against "
     "classes every_class".split()
 )
@@ -106,7 +106,7 @@ def _refuse_unbound(signature: inspect.Signature, args: tuple[object, ...], give
             and name not in given
         ]
         hint = ""
-        if missing and missing[0] in OWN:
+        if missing and missing[0] in _OWN:
             hint = f"; pass it by position, or as model_kwargs={{{missing[0]!r}: …}}: the name is one of unrolled's"
         shown = str(signature) if len(str(signature)) < 90 else "(…)"
         raise UsageError(f"the model's forward{shown} does not take these arguments: {error}{hint}") from None

@@ -13,7 +13,7 @@ from unrolled.user_models.all_modules import TABLES, all_modules
 
 __all__ = ["one_thread_if_small"]
 
-SMALL = 8e9
+_SMALL = 8e9
 """Multiplications up to which one thread is taken: about half a second of one core."""
 
 
@@ -30,7 +30,7 @@ def one_thread_if_small(model: nn.Module, arguments: tuple[object, ...], passes:
         passes: How often a weight is used for a position.
     """
     before = torch.get_num_threads()
-    if before == 1 or passes * _weights(model) * _positions(arguments) > SMALL:
+    if before == 1 or passes * _weights(model) * _positions(arguments) > _SMALL:
         yield
         return
     torch.set_num_threads(1)

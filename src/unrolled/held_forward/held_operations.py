@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ANSWERS", "HELD", "MULTIPLIERS", "ROUNDING_OPERATIONS"]
+__all__ = ["ANSWERS", "HELD_OPERATIONS", "MULTIPLIERS", "ROUNDING_OPERATIONS"]
 
 MULTIPLIERS = frozenset(
     "softmax _softmax softmin _safe_softmax exp exp2 rsqrt reciprocal cos log log2 log10 logsumexp logcumsumexp "
@@ -19,4 +19,4 @@ ANSWERS = frozenset(
     "logical_xor".split()
 )
 """Operations that answer by the numbers of their operands: an answer carries no value."""
-HELD = MULTIPLIERS | ROUNDING_OPERATIONS | ANSWERS
+HELD_OPERATIONS = MULTIPLIERS | ROUNDING_OPERATIONS | ANSWERS

@@ -8,16 +8,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unrolled.held_forward.powers_of_two import base_of, exponents_of, numbers_told
+from unrolled.held_forward.powers_of_two import CLOSE_TO_WHOLE, base_of, exponents_of, numbers_told
 from unrolled.held_forward.tensor_facts.memory_layout import without_repeats
 from unrolled.held_forward.tensor_facts.rows import Row
 from unrolled.linalg.finite_sum import has_finite_sum
 
 __all__ = ["LinearOutput"]
 
-_CLEAR = 0.01
-"""How far the logarithm of a weight may be from a whole number."""
-ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5}
+_OUTPUT_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
 """How far a sum may be from the output, relative to the sum of its parts' sizes; 0.02 in other types."""
 
 
@@ -122,7 +120,7 @@ class LinearOutput:
         known = [each for each in weighed if each is not None]
         if len(known) < len(weighed) or any(bool(each[~used].any()) for each in known):
             return None  # the gradients of several examples cancel
-        number, off = numbers_told(gradient, known, self._exponents, base_of(self.output.dtype), _CLEAR)
+        number, off = numbers_told(gradient, known, self._exponents, base_of(self.output.dtype), CLOSE_TO_WHOLE)
         sizes = self.contributions(place).abs()
         if of_zeros and not bool(sizes.any()):
             sizes = gradient.abs()
@@ -152,7 +150,7 @@ class LinearOutput:
             return False
         output, known = self.output.detach(), [each for each in self._by_axis if each is not None]
         total = sum(known, torch.zeros_like(output))
-        gap, rounding = (total - output).abs(), ROUNDING.get(output.dtype, 0.02)
+        gap, rounding = (total - output).abs(), _OUTPUT_TOLERANCE.get(output.dtype, 0.02)
         if bool((gap <= rounding * sum((each.abs() for each in known), torch.zeros_like(output))).all()):
             return True
         places = [place for place, each in enumerate(self._by_axis) if each is not None]

@@ -159,14 +159,14 @@ class HeldForward(MeetsOtherThreads, WritesInPlace, ReadsVariables):
         """Meet an operation on what carries value, or that makes value: by its rule, else by those that it runs."""
         found, body = RULES.get(operation.name), python_body(func)
         numbers = self.vectors.numbers
-        unknown = operation.name in READ_BY_PYTHON or (found is None and body is None)
+        unknown = operation.name in _READ_BY_PYTHON or (found is None and body is None)
         if numbers and unknown and valued and all(each in numbers for each in valued):
             if self.taken is not None:
                 self.taken.note_other()
             result = HeldCall(func, operation, args, options, self).held()
             self.rows.mark(result, "held", operation.name)
             return result
-        if body is not None and (found is None or operation.name in OPENED or "inplace" in parameters(body)):
+        if body is not None and (found is None or operation.name in _OPENED or "inplace" in parameters(body)):
             with self:
                 return body(*args, **options)
         if found is None:
@@ -304,13 +304,13 @@ class HeldForward(MeetsOtherThreads, WritesInPlace, ReadsVariables):
 
 _FLAGS = frozenset({"requires_grad", "set requires_grad"})
 """Operations by which a model says what autograd follows."""
-OPENED = frozenset(
+_OPENED = frozenset(
     "embedding embedding_bag batch_norm instance_norm mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
     "binary_cross_entropy_with_logits kl_div margin_ranking_loss hinge_embedding_loss cosine_embedding_loss "
     "triplet_margin_loss multi_margin_loss soft_margin_loss poisson_nll_loss ctc_loss conv_tbc".split()
 )
 """Python functions whose arguments stand in another order than those of the operation of the same name."""
-READ_BY_PYTHON = TO_PYTHON | {"__bool__", "is_nonzero"}
+_READ_BY_PYTHON = TO_PYTHON | {"__bool__", "is_nonzero"}
 """Operations that give Python numbers, or answers about them."""
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["base_of", "digits_of", "exponents_of", "numbers_told"]
+__all__ = ["CLOSE_TO_WHOLE", "base_of", "digits_of", "exponents_of", "numbers_told"]
 
+CLOSE_TO_WHOLE = 0.01
+"""How far the logarithm of a weight that passed through a model may be from its exponent, a whole number."""
 _BASE = 32
 """Digits of a number: weights are at most 2 to the power of 31."""
 _BASE_OF_HALF = 8

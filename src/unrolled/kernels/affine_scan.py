@@ -23,7 +23,7 @@ from unrolled.linalg.structured import Term, weighted_sum
 
 __all__ = ["AffineKernel", "Pattern"]
 
-MEMORY_CHUNK = 1 << 20
+_MEMORY_CHUNK = 1 << 20
 """Numbers of the states in a chunk. A sequence of one chunk keeps its maps for the backward pass."""
 
 V = TypeVar("V")
@@ -145,7 +145,7 @@ class AffineKernel(SequenceKernel):
         parts = [part.unbind() for part in states.split(d, dim=-1)]
         blocks = [each.unbind() for each in products.split(d, dim=-1)]
         flat, transposed = products.unbind(), recurrent.T.contiguous()
-        chunks = time_chunks(time, state.numel(), MEMORY_CHUNK)
+        chunks = time_chunks(time, state.numel(), _MEMORY_CHUNK)
         for start, stop in reversed(chunks):
             if len(chunks) == 1:
                 self.maps = self.read(from_input, others)
@@ -182,7 +182,7 @@ class AffineKernel(SequenceKernel):
         parts = {name: part.unbind() for name, part in whole.items()}
         blocks, flat = [each.unbind() for each in scaled.split(d, dim=-1)], scaled.unbind()
         maps, self.maps = self.maps, None  # a second backward pass computes them again
-        for start, stop in time_chunks(time, state.numel(), MEMORY_CHUNK):
+        for start, stop in time_chunks(time, state.numel(), _MEMORY_CHUNK):
             leaves, offsets, diagonals = maps or self.read(from_input[start:stop], others)
             now, behind = _unbound(diagonals), {name: part[start + 1 : stop + 1] for name, part in parts.items()}
             to_blocks = [

@@ -21,7 +21,7 @@ __all__ = ["CUDAGraphPass", "CapturedPass", "GraphCache", "Pass", "cuda_graphs",
 Pass = Callable[..., tuple[Tensor | None, ...]]
 """A function of tensors (None for an optional one that does not exist) that always does the same work."""
 
-WARM_UP = 3  # runs before the capture: libraries initialise themselves in the first run, which cannot be captured
+_WARM_UP = 3  # runs before the capture: libraries initialise themselves in the first run, which cannot be captured
 
 
 class CapturedPass(Protocol):
@@ -47,7 +47,7 @@ class CUDAGraphPass:
             side_stream = torch.cuda.Stream()
             side_stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side_stream):
-                for _ in range(WARM_UP):
+                for _ in range(_WARM_UP):
                     run(*tensors)
             torch.cuda.current_stream().wait_stream(side_stream)
             self.graph = torch.cuda.CUDAGraph()

@@ -16,7 +16,7 @@ from unrolled.linalg.activations import TANH, Activation
 
 __all__ = ["ActivationUpdate", "GRUUpdate", "LSTMUpdate"]
 
-IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
+_IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh_,
     "sigmoid": torch.sigmoid_,
     "relu": torch.relu_,
@@ -37,7 +37,7 @@ class ActivationUpdate(ElementwiseUpdate):
 
     def forward(self, from_input: Tensor, states: Tensor, weights: Sequence[Tensor]) -> Forward:
         """Prepare the forward pass."""
-        rows, apply = states[1:, :, -from_input.shape[-1] :].unbind(), IN_PLACE[self.activation.name]
+        rows, apply = states[1:, :, -from_input.shape[-1] :].unbind(), _IN_PLACE[self.activation.name]
 
         def step(t: int) -> None:
             apply(rows[t])

@@ -24,22 +24,22 @@ from unrolled.linalg.quadrature import legendre_nodes
 
 __all__ = ["Jump", "partition"]
 
-NODES = 5
+_NODES_OF_A_PIECE = 5
 """Nodes of a piece."""
-NARROW, LARGE = 1e-9, 1e-3
+_NARROW, _LARGE = 1e-9, 1e-3
 """A piece this narrow, whose error is this large relative to the whole rise, holds a jump."""
-MARGIN = 1e-9
+_MARGIN = 1e-9
 """A piece is cut no nearer to its ends than this share of it."""
-NEAR, PATIENCE = 256, 8
-"""An example whose error is at most NEAR times the bound is done after PATIENCE cuts that have not reduced it."""
-ALIKE, PROBED, PROBE, PROBE_AT = 4.0, 3, 1 / 32, 0.382
-"""G' is that of another function if each of PROBED pieces, and a PROBE of each, misses alike for its width.
+_NEAR, _PATIENCE = 256, 8
+"""An example whose error is at most _NEAR times the bound is done after _PATIENCE cuts that have not reduced it."""
+_ALIKE, _PROBED, _PROBE, _PROBE_AT = 4.0, 3, 1 / 32, 0.382
+"""G' is that of another function if each of _PROBED pieces, and a _PROBE of each, misses alike for its width.
 
-A probe begins at PROBE_AT of its piece, off its middle.
+A probe begins at _PROBE_AT of its piece, off its middle.
 """
-TRUSTED = 0.25
+_TRUSTED = 0.25
 """What a cut changes says nothing of a wider piece: a kink may stand between two nodes of it and of its half."""
-UNEVEN = 1e-2
+_UNEVEN = 1e-2
 """Halves lack different rises if they differ by this share of all that is lacking: smooth ones do not, once narrow."""
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -100,13 +100,13 @@ class _Piece:
     def misses_as(self, other: _Piece) -> bool:
         """Tell whether it lacks about as much for its width as another piece does."""
         here, there = self.missed * other.width, other.missed * self.width
-        return here * there > 0 and abs(there) / ALIKE <= abs(here) <= ALIKE * abs(there)
+        return here * there > 0 and abs(there) / _ALIKE <= abs(here) <= _ALIKE * abs(there)
 
     def halved(self, left: _Piece, right: _Piece) -> tuple[_Piece, _Piece]:
         """Return the halves with what the cut changed, and with how unevenly they miss."""
-        change = 0.5 * abs(left.total + right.total - self.total) if self.width <= TRUSTED else math.inf
+        change = 0.5 * abs(left.total + right.total - self.total) if self.width <= _TRUSTED else math.inf
         uneven = 0.5 * abs(left.missed - right.missed)
-        if self.of_another and uneven > UNEVEN * self.lacking:
+        if self.of_another and uneven > _UNEVEN * self.lacking:
             change = max(change, uneven)
         known = partial(replace, change=change, lacking=self.lacking)
         return known(left), known(right)
@@ -119,7 +119,7 @@ class _Piece:
             return a.place + 0.5 * width
         if bend * width != 0:  # a narrow piece of small slopes may underflow
             share = (b.value - a.value - b.slope * width) / (bend * width)
-            if MARGIN < share < 1 - MARGIN:
+            if _MARGIN < share < 1 - _MARGIN:
                 return a.place + share * width
         return a.place + 0.5 * width
 
@@ -142,9 +142,9 @@ class _Example:
     def is_done(self) -> bool:
         """Look at the error of this round, and tell whether cutting is of no more use."""
         error = sum(piece.error for piece in self.pieces)
-        self.idle = 0 if error < self.least or error > NEAR * self.allowed else self.idle + 1
+        self.idle = 0 if error < self.least or error > _NEAR * self.allowed else self.idle + 1
         self.least = min(self.least, error)
-        return self.least <= self.allowed or self.idle >= PATIENCE
+        return self.least <= self.allowed or self.idle >= _PATIENCE
 
     def worst(self) -> _Piece:
         """Return the piece of the largest error, which is the one to cut.
@@ -154,7 +154,7 @@ class _Example:
         """
         piece = max(self.pieces, key=lambda piece: piece.error)
         rise = abs(self.ends[1].value - self.ends[0].value)
-        if piece.width < NARROW and piece.error > LARGE * rise + 1e3 * self.allowed:
+        if piece.width < _NARROW and piece.error > _LARGE * rise + 1e3 * self.allowed:
             raise Jump(piece.start.place)
         return piece
 
@@ -164,7 +164,7 @@ class _Example:
         self.pieces = [each for each in self.pieces if each is not piece] + [*halves]
         missed_evenly = all(half.misses_as(piece) for half in halves)
         self.even = self.even + 1 if missed_evenly and not piece.of_another else 0
-        suspected = self.even == PATIENCE
+        suspected = self.even == _PATIENCE
         self.even = 0 if suspected else self.even
         return suspected
 
@@ -199,10 +199,10 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
 
     def slope_of_another(b: int) -> bool:
         """Tell whether narrow pieces within the worst ones miss as much for their width: no jump or kink does."""
-        for piece in sorted(examples[b].pieces, key=lambda piece: piece.error)[-PROBED:]:
-            start = piece.start.place + PROBE_AT * piece.width
-            ends = at([start] * batch), at([start + PROBE * piece.width] * batch)
-            if not integrate(list(zip(*ends, strict=True)), NODES)[b].misses_as(piece):
+        for piece in sorted(examples[b].pieces, key=lambda piece: piece.error)[-_PROBED:]:
+            start = piece.start.place + _PROBE_AT * piece.width
+            ends = at([start] * batch), at([start + _PROBE * piece.width] * batch)
+            if not integrate(list(zip(*ends, strict=True)), _NODES_OF_A_PIECE)[b].misses_as(piece):
                 return False
         return True
 
@@ -211,7 +211,7 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
     by_one_node = zip(whole, (rounding * scale).tolist(), integrate(whole, 1), strict=True)
     examples = [_Example(ends, allowed, [piece]) for ends, allowed, piece in by_one_node]
     wrong = [b for b, each in enumerate(examples) if each.pieces[0].error > each.allowed]
-    finer = integrate(whole, NODES) if wrong else []
+    finer = integrate(whole, _NODES_OF_A_PIECE) if wrong else []
     for b in wrong:
         examples[b].pieces = [finer[b]]
     for _ in range(pieces - 1):
@@ -221,8 +221,12 @@ def partition(look: Look, batch: int, scale: Tensor, rounding: float, pieces: in
         worst = {b: examples[b].worst() for b in wrong}
         middles = at([worst[b].cut() if b in worst else 0.5 for b in range(batch)])
         # examples that are done are evaluated as well; their result is not used
-        left = integrate([(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], NODES)
-        right = integrate([(middles[b], worst[b].stop if b in worst else whole[b][1]) for b in range(batch)], NODES)
+        left = integrate(
+            [(worst[b].start if b in worst else whole[b][0], middles[b]) for b in range(batch)], _NODES_OF_A_PIECE
+        )
+        right = integrate(
+            [(middles[b], worst[b].stop if b in worst else whole[b][1]) for b in range(batch)], _NODES_OF_A_PIECE
+        )
         for b, piece in worst.items():
             if examples[b].cut(piece, left[b], right[b]) and slope_of_another(b):
                 examples[b].begin_again(finer[b])

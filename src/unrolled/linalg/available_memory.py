@@ -10,7 +10,7 @@ from unrolled.errors import UsageError
 
 __all__ = ["available_memory", "refuse_too_long"]
 
-COPIES = 30
+_COPIES = 30
 """Of the states of a network, while its steps are linearised and swept: measured with GRU and LSTM, 1 and 2 layers."""
 _ALWAYS = 2**30  # bytes that are not worth a look
 _LIMITS = (  # of a container: its limit, and in a file of its own what it uses beside the cache of files
@@ -45,7 +45,7 @@ def refuse_too_long(time: int, batch: int, states: int, dtype: torch.dtype, devi
         dtype: Their type.
         device: Where they are.
     """
-    needed = COPIES * time * batch * states * dtype.itemsize
+    needed = _COPIES * time * batch * states * dtype.itemsize
     if needed < _ALWAYS or device.type != "cpu":
         return
     free = available_memory()

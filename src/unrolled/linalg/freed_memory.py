@@ -9,7 +9,7 @@ import torch
 __all__ = ["keep_freed_memory"]
 
 # Just below the largest block that glibc counts (M_MMAP_THRESHOLD).
-LARGEST = 32 * 2**20 - 2**16
+_LARGEST = 32 * 2**20 - 2**16
 
 
 @lru_cache(maxsize=1)
@@ -20,4 +20,4 @@ def keep_freed_memory() -> None:
     account frees some fifty megabytes at its end, as a decomposition does; without this, the page faults of the next
     one are a sixth of its time. Other allocators are not changed by it.
     """
-    torch.empty(LARGEST, dtype=torch.uint8, device="cpu")
+    torch.empty(_LARGEST, dtype=torch.uint8, device="cpu")

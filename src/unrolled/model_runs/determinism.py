@@ -23,7 +23,7 @@ from unrolled.user_models.this_thread import in_this_thread
 
 __all__ = ["TwoRuns", "agree"]
 
-SAME = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 4e-3}
+_RUN_TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 4e-3}
 """How far two runs of one computation may differ, relative to its largest number: the order of a kernel's sums.
 
 It is closer than :data:`unrolled.decomposition.opening.parity.PARITY`: both runs are the model's own.
@@ -181,7 +181,7 @@ def _close(one: Tensor, other: Tensor) -> bool:
         return torch.equal(one, other)
     finite = torch.isfinite(one)
     size = float(torch.where(finite, one, torch.zeros_like(one)).abs().max())
-    return torch.allclose(one, other, rtol=0, atol=SAME[one.dtype] * size, equal_nan=True)
+    return torch.allclose(one, other, rtol=0, atol=_RUN_TOLERANCE[one.dtype] * size, equal_nan=True)
 
 
 class _Names(OperationMode):

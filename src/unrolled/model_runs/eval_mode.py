@@ -39,7 +39,7 @@ __all__ = [
 
 M = TypeVar("M", bound=nn.Module)
 
-DEVICES = tuple(device for device in ("cpu", "cuda", "mps", "xpu") if torch.amp.is_autocast_available(device))
+_DEVICES = tuple(device for device in ("cpu", "cuda", "mps", "xpu") if torch.amp.is_autocast_available(device))
 
 
 UNDER_AUTOCAST = (
@@ -65,7 +65,7 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
 
 def autocast_enabled() -> bool:
     """Tell whether autocast is on for any device."""
-    return any(torch.is_autocast_enabled(device) for device in DEVICES)
+    return any(torch.is_autocast_enabled(device) for device in _DEVICES)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def without_autocast() -> Iterator[None]:
     Raises:
         UsageError: If a model of several types fails so: autocast is what made them one.
     """
-    enabled = [device for device in DEVICES if torch.is_autocast_enabled(device)]
+    enabled = [device for device in _DEVICES if torch.is_autocast_enabled(device)]
     with ExitStack() as stack:
         for device in enabled:
             stack.enter_context(torch.autocast(device, enabled=False))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["raster"]
 
-WIDE, TALL = 4800, 2400
+_WIDE, _TALL = 4800, 2400
 """The most points of an image."""
 
 
@@ -36,7 +36,7 @@ def raster(
     """
     time, held = len(band), min(longest, band.shape[1])
     values = by_first(band, direction == "backward")
-    wide, tall = min(2 * time, WIDE), min(held, TALL)
+    wide, tall = min(2 * time, _WIDE), min(held, _TALL)
     largest = torch.full((tall * wide,), -torch.inf, dtype=torch.float64, device="cpu")
     least = torch.full_like(largest, torch.inf)
     starts = torch.arange(time, device="cpu")

@@ -17,7 +17,7 @@ __all__ = ["Phrase", "Quantity", "by_span", "largest_phrases", "rows_by_order", 
 Quantity = Literal["phrase", "score", "contribution"]
 """Score of the phrase; score of the n-gram's own term; contribution of the n-gram."""
 
-ALIKE = 0.6
+_ALIKE = 0.6
 """Two nested n-grams are near-copies if they share this part of their tokens."""
 
 
@@ -97,4 +97,4 @@ def largest_phrases(attribution: Attribution, count: int) -> list[Phrase]:
 def _near_copies(one: Sequence[int], other: Sequence[int]) -> bool:
     short, long = sorted((one, other), key=lambda span: span[1] - span[0])
     nested = long[0] <= short[0] and short[1] <= long[1]
-    return nested and (short[1] - short[0]) >= ALIKE * (long[1] - long[0])
+    return nested and (short[1] - short[0]) >= _ALIKE * (long[1] - long[0])

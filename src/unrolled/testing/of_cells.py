@@ -28,10 +28,10 @@ from unrolled.expansions.base import TOLERANCE
 
 __all__ = ["CLAUSES", "check_cell"]
 
-TIME, BATCH = 5, 3
-LENGTHS = (5, 2, 4)
+_TIME, _BATCH = 5, 3
+_LENGTHS = (5, 2, 4)
 """Of the sequences that a cell is run on."""
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """How far two computations in float64 may be from each other, relative to the larger value."""
 
 
@@ -75,7 +75,7 @@ def _require(holds: bool, cell: Cell, clause: str) -> None:
         raise AssertionError(f"{cell.name}: {clause}")
 
 
-def _agree(cell: Cell, found: Tensor, expected: Tensor, clause: str, bound: float = ROUNDING) -> None:
+def _agree(cell: Cell, found: Tensor, expected: Tensor, clause: str, bound: float = _ROUNDING) -> None:
     shapes = f"shapes {tuple(found.shape)} and {tuple(expected.shape)}"
     _require(found.shape == expected.shape, cell, f"{clause}: {shapes}")
     if found.numel():
@@ -88,8 +88,8 @@ def _agree(cell: Cell, found: Tensor, expected: Tensor, clause: str, bound: floa
 
 def _sample(cell: Cell) -> tuple[Tensor, Tensor]:
     """Draw inputs, shape (time, batch, input), and a state near the initial state of the cell."""
-    inputs = torch.randn(TIME, BATCH, cell.input_size, dtype=torch.float64)
-    start = cell.initial_state(BATCH).to(inputs.dtype)  # a cell without parameters starts in torch's default type
+    inputs = torch.randn(_TIME, _BATCH, cell.input_size, dtype=torch.float64)
+    start = cell.initial_state(_BATCH).to(inputs.dtype)  # a cell without parameters starts in torch's default type
     return inputs, (start + 0.3 * torch.randn_like(start)).detach()
 
 
@@ -100,9 +100,9 @@ def _both_ways(cell: Cell) -> Recurrent:
 def sizes_are_what_they_say(cell: Cell) -> None:
     """The state, the initial state and the hidden output have the lengths that the cell declares."""
     x, s = _sample(cell)
-    start = cell.initial_state(BATCH)
+    start = cell.initial_state(_BATCH)
     _require(bool(cell.name), cell, "a cell has a name")
-    _require(start.shape == (BATCH, cell.state_size), cell, f"initial_state has shape {tuple(start.shape)}")
+    _require(start.shape == (_BATCH, cell.state_size), cell, f"initial_state has shape {tuple(start.shape)}")
     _require(cell.step(x[0], s).shape == s.shape, cell, "a step keeps the shape of the state")
     _agree(
         cell,
@@ -115,10 +115,10 @@ def sizes_are_what_they_say(cell: Cell) -> None:
 def step_equals_unroll(cell: Cell) -> None:
     """``unroll`` takes the same steps as ``step``, also from the cell's own initial state."""
     x, s = _sample(cell)
-    for start, states in ((s, cell.unroll(x, s)), (cell.initial_state(BATCH), cell.unroll(x))):
+    for start, states in ((s, cell.unroll(x, s)), (cell.initial_state(_BATCH), cell.unroll(x))):
         _agree(cell, states[0], start, "unroll begins with the initial state")
         current = start
-        for t in range(TIME):
+        for t in range(_TIME):
             current = cell.step(x[t], current)
             _agree(cell, states[t + 1], current, f"step equals unroll, at step {t + 1}")
 
@@ -127,11 +127,11 @@ def batched_equals_unbatched(cell: Cell) -> None:
     """The examples of a batch do not affect each other, and a step takes any leading axes."""
     x, s = _sample(cell)
     states = cell.unroll(x, s)
-    for b in range(BATCH):
+    for b in range(_BATCH):
         alone = cell.unroll(x[:, b : b + 1], s[b : b + 1])
         _agree(cell, states[:, b : b + 1], alone, f"batched equals unbatched, example {b}")
     _agree(cell, cell.step(x[0, 0], s[0]), states[1, 0], "a step takes one example without a batch axis")
-    many = cell.step(x, s.expand(TIME, *s.shape))
+    many = cell.step(x, s.expand(_TIME, *s.shape))
     _agree(cell, many[1], cell.step(x[1], s), "a step takes several leading axes")
 
 
@@ -140,16 +140,16 @@ def padded_equals_packed(cell: Cell) -> None:
     x, _ = _sample(cell)
     network = _both_ways(cell)
     dirty = x.clone()
-    for b, n in enumerate(LENGTHS):
+    for b, n in enumerate(_LENGTHS):
         dirty[n:, b] = torch.nan
-    padded, final = network(dirty, lengths=LENGTHS)
-    packed, packed_final = network(pack_padded_sequence(dirty, torch.tensor(LENGTHS), enforce_sorted=False))
+    padded, final = network(dirty, lengths=_LENGTHS)
+    packed, packed_final = network(pack_padded_sequence(dirty, torch.tensor(_LENGTHS), enforce_sorted=False))
     _agree(cell, pad_packed_sequence(packed)[0], padded, "padded equals packed")
     parts = final if isinstance(final, tuple) else (final,)
     others = packed_final if isinstance(packed_final, tuple) else (packed_final,)
     for part, other in zip(parts, others, strict=True):
         _agree(cell, other, part, "padded equals packed, final states")
-    for b, n in enumerate(LENGTHS):
+    for b, n in enumerate(_LENGTHS):
         alone, last = network(x[:n, b])
         _agree(cell, padded[:n, b], alone, f"padded equals alone, example {b}")
         _require(not padded[n:, b].any(), cell, "outputs beyond a sequence's end are zero")
@@ -196,10 +196,10 @@ def jacobian_equals_autograd(cell: Cell) -> None:
         for alpha, where in ((0.0, "at zero"), (1.0, "where the network was")):
             operator = ray.at(alpha).at(1)
             before = alpha * run.states[1]
-            units = torch.eye(cell.state_size, dtype=x.dtype)[:, None].expand(-1, BATCH, -1).contiguous()
+            units = torch.eye(cell.state_size, dtype=x.dtype)[:, None].expand(-1, _BATCH, -1).contiguous()
             by_state = operator.apply(units)
             transposed, by_input = operator.apply_transpose(units)
-            for b in range(BATCH):
+            for b in range(_BATCH):
                 inputs, states = torch.autograd.functional.jacobian(cell.step, (x[1, b], before[b]))
                 _agree(cell, by_state[:, b].T, states, f"the jacobian {where} equals autograd's")
                 _agree(cell, transposed[:, b], states, f"the transposed jacobian {where} equals autograd's")
@@ -212,15 +212,15 @@ def exact_expansions_sum(cell: Cell) -> None:
     x, s = _sample(cell)
     with torch.no_grad():
         # the secant of a step with an operation that has no rule is a path
-        for name, bound in (("operating", ROUNDING), ("secant", 10 * TOLERANCE), ("path", 10 * TOLERANCE)):
+        for name, bound in (("operating", _ROUNDING), ("secant", 10 * TOLERANCE), ("path", 10 * TOLERANCE)):
             found = decompose(cell, x, state=s, expansion=name, tolerance=TOLERANCE)
             total = found.vectors().sum(dim=2) + found.initial()
             _agree(cell, total, found.states(), f"the n-grams of {name} sum to the state", bound)
         wrong = float(decompose(cell, x, state=s, expansion="zero").residual().max())
         if _is_affine(cell, x, s):
-            _require(wrong < ROUNDING, cell, f"zero is exact for an affine cell: it is {wrong:.3g} off")
+            _require(wrong < _ROUNDING, cell, f"zero is exact for an affine cell: it is {wrong:.3g} off")
         else:
-            _require(wrong > ROUNDING, cell, "zero is not exact for a non-linear cell, but its n-grams sum")
+            _require(wrong > _ROUNDING, cell, "zero is not exact for a non-linear cell, but its n-grams sum")
 
 
 def _is_affine(cell: Cell, x: Tensor, s: Tensor) -> bool:
@@ -238,7 +238,7 @@ def fast_equals_naive(cell: Cell) -> None:
     x, s = (tensor.requires_grad_() for tensor in _sample(cell))
     named = {"inputs": x, "state": s, **dict(cell.named_parameters())}
     leaves = [leaf.requires_grad_() for leaf in named.values()]
-    weight = torch.randn(TIME + 1, BATCH, cell.state_size, dtype=x.dtype)
+    weight = torch.randn(_TIME + 1, _BATCH, cell.state_size, dtype=x.dtype)
 
     def of_both_orders(states: Tensor) -> tuple[Tensor, ...]:
         first = torch.autograd.grad((states * weight).sum(), leaves, create_graph=True)

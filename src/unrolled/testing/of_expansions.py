@@ -25,10 +25,10 @@ from unrolled.expansions.base import TOLERANCE, Expansion
 
 __all__ = ["check_expansion"]
 
-TIME, BATCH, INPUT, HIDDEN = 6, 2, 3, 4
-SCALE = 3.0
+_TIME, _BATCH, _INPUT, _HIDDEN = 6, 2, 3, 4
+_SCALE = 3.0
 """Of the weights that torch draws, which are so small that a step is nearly linear."""
-BOUND = 10 * TOLERANCE
+_BOUND = 10 * TOLERANCE
 """Error of a sum of n-grams, relative to the state, up to which it is the state."""
 
 
@@ -61,7 +61,7 @@ def check_expansion(expansion: str | Expansion, seed: int = 0) -> None:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
         errors = [_check_on(rnn, chosen) for rnn in _networks()]
-    if not chosen.exact and max(errors) <= BOUND:
+    if not chosen.exact and max(errors) <= _BOUND:
         raise AssertionError(
             f"{chosen} says it is not exact, but its n-grams sum to the states of every network; set exact = True"
         )
@@ -70,20 +70,20 @@ def check_expansion(expansion: str | Expansion, seed: int = 0) -> None:
 def _networks() -> Iterator[nn.RNNBase]:
     for options in ({}, {"num_layers": 2, "bidirectional": True}):
         for kind in (nn.RNN, nn.GRU, nn.LSTM):
-            rnn = kind(INPUT, HIDDEN, dtype=torch.float64, **options)
+            rnn = kind(_INPUT, _HIDDEN, dtype=torch.float64, **options)
             for weight in rnn.parameters():
-                weight.mul_(SCALE)
+                weight.mul_(_SCALE)
             yield rnn
 
 
 def _check_on(rnn: nn.RNNBase, expansion: Expansion) -> float:
     """Check an expansion on one network; return by how much the n-grams miss its states."""
-    x = torch.randn(TIME, BATCH, INPUT, dtype=torch.float64)
+    x = torch.randn(_TIME, _BATCH, _INPUT, dtype=torch.float64)
     found = decompose(rnn, x, expansion=expansion, tolerance=TOLERANCE)
     error = _error(found)
     if not math.isfinite(error):
         raise AssertionError(f"{expansion} gives n-grams of {rnn} with NaN or infinity")
-    if expansion.exact and error > BOUND:
+    if expansion.exact and error > _BOUND:
         raise AssertionError(
             f"{expansion} says it is exact, but its n-grams miss the states of {rnn} by {error:.3g} of their size"
         )

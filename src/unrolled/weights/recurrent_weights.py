@@ -20,9 +20,9 @@ from unrolled.errors import DataError, UsageError
 from unrolled.weights.foreign_file import IN_PYTHON
 from unrolled.weights.tensor_file import describe
 
-__all__ = ["NONLINEARITIES", "RecurrentWeights"]
+__all__ = ["RecurrentWeights"]
 
-NONLINEARITIES = ("tanh", "relu")
+_NONLINEARITIES = ("tanh", "relu")
 _NAME = re.compile(r"(?P<prefix>.*?)(?P<own>(?:weight_(?:ih|hh|hr)|bias_(?:ih|hh))_l(?P<layer>\d+)(?:_reverse)?)")
 _CELL = re.compile(r"(?P<path>(?:.*\.)?)(?P<own>(?:weight|bias)_(?:ih|hh))")
 _LISTED = re.compile(r"(?P<list>(?:.*\.)?)\d+\.")
@@ -161,6 +161,6 @@ def _checked(nonlinearity: str | None) -> str:
             "the weights of an Elman network do not show its non-linearity; "
             "give --nonlinearity tanh or --nonlinearity relu"
         )
-    if nonlinearity not in NONLINEARITIES:
+    if nonlinearity not in _NONLINEARITIES:
         raise UsageError(f"non-linearity {nonlinearity!r}; expected tanh or relu")
     return nonlinearity

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.held_networks.held_model import HeldModel
-from unrolled.decomposition.held_networks.layer_nodes import NODES
+from unrolled.decomposition.held_networks.layer_nodes import LAYER_NODES
 from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
 from unrolled.decomposition.opening.parity import PARITY, Parity
 from unrolled.errors import ParityError
@@ -77,7 +77,7 @@ class HeldRuns:
             notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
         refuse_read_numbers(mode.taken, lambda: [self.select(self.plain.run())], [self.expected], self.unread)
         self._check_parity(output, mode.coarsest)
-        check_linear(output, NODES)
+        check_linear(output, LAYER_NODES)
         return HeldRun(mode, output, sources, notes)
 
     def _check_parity(self, output: Tensor, coarsest: torch.dtype) -> None:

@@ -23,9 +23,9 @@ NOISY = 10.0
 """Above this cancellation, contributions are large against their sum."""
 NOTED_RESIDUAL = 1e-3
 """Above this, the residual of an exact expansion is more than ordinary rounding."""
-DOUBLE = 1e-12
+_DOUBLE = 1e-12
 """Rounding of a type below this is that of float64."""
-ROUNDINGS = 32.0
+_ROUNDINGS = 32.0
 """The most roundings of Σ|c| that an exact account has missed by; readouts in float16 missed by 3."""
 HIDING, HIDING_COARSE = 1e-2, 0.1
 """Rounding of the logit above this share of Σ|c| hides what the contributions sum to; the second in a coarse type."""
@@ -85,7 +85,7 @@ def _hidden_note(found: Attribution) -> tuple[str, ...]:
         return ()
     share = rounding / sizes
     advice = finer_type(found)
-    if found.rounding < DOUBLE:
+    if found.rounding < _DOUBLE:
         advice = f"explain a target without the constants in the {found.unit}"
     return (
         f"rounding of the {found.unit}, {found.ledger.logit:+.2g}, is up to {rounding:.2g}, {share:.2g} "
@@ -103,7 +103,7 @@ def _sizes(found: Attribution) -> float:
 def _may_round(found: Attribution) -> bool:
     """Whether contributions of this size, and states that are missed so far, round to this remainder."""
     sizes = _sizes(found)
-    relative = ROUNDINGS * found.rounding + found.residual
+    relative = _ROUNDINGS * found.rounding + found.residual
     return abs(found.ledger.remainder) <= relative * (sizes + abs(found.ledger.bias) + abs(found.ledger.logit))
 
 
@@ -116,4 +116,4 @@ def finer_type(found: Attribution) -> str:
     """Say what reduces rounding."""
     if is_coarse(found):
         return FINER
-    return "use the expansion operating" if found.rounding < DOUBLE else "use float64: model.double()"
+    return "use the expansion operating" if found.rounding < _DOUBLE else "use float64: model.double()"

@@ -7,7 +7,7 @@ from torch import Tensor
 
 __all__ = ["score_weight"]
 
-SAME = 1e-5
+_EQUAL_MAGNITUDES = 1e-5
 """Magnitudes that differ by less, relative to the largest, are taken as equal: rounding tells nothing."""
 
 
@@ -23,7 +23,7 @@ def score_weight(weights: Tensor) -> Tensor:
         r, shape (..., state).
     """
     sizes = weights.abs()
-    largest = sizes >= (1 - SAME) * sizes.amax(dim=0)
+    largest = sizes >= (1 - _EQUAL_MAGNITUDES) * sizes.amax(dim=0)
     places = torch.arange(len(weights), device=weights.device).view(-1, *[1] * (weights.dim() - 1))
     last = torch.where(largest, places, 0).amax(dim=0)
     return weights.gather(0, last[None])[0]

@@ -20,7 +20,7 @@ from unrolled.linalg.structured import Structured
 from unrolled.linalg.sweep_back import sweep_back
 from unrolled.linalg.sweep_forward import sweep_forward
 
-__all__ = ["NODES", "AloneNode", "LayerSweep"]
+__all__ = ["LAYER_NODES", "AloneNode", "LayerSweep"]
 
 
 class LayerSweep(torch.autograd.Function):
@@ -113,5 +113,5 @@ class _ProductCovectors(torch.autograd.Function):
         return ctx.operator.weigh(None, of_recurrent, of_input), None
 
 
-NODES = (LayerSweep, AloneNode)
+LAYER_NODES = (LayerSweep, AloneNode)
 """The custom functions of a held forward that are linear."""

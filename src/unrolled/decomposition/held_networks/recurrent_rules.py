@@ -30,8 +30,8 @@ from unrolled.user_models.replaced_attributes import replaced_attributes
 
 __all__ = ["RECURRENT", "networks_as_operations", "padded_batch", "reads_packed"]
 
-FUSED_CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
-RECURRENT = frozenset({*FUSED, *FUSED_CELLS, "recurrent_network"})
+_FUSED_CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+RECURRENT = frozenset({*FUSED, *_FUSED_CELLS, "recurrent_network"})
 """Operations that are recurrent networks, or one step of one."""
 
 
@@ -153,7 +153,7 @@ def _run_kernel(call: HeldCall, network: NetworkCall) -> tuple[Tensor, tuple[Ten
     return outputs, (last[..., -size:], last[..., :-size]) if call.name == "lstm" else (last,)
 
 
-@rule(*FUSED_CELLS)
+@rule(*_FUSED_CELLS)
 def fused_cell(call: HeldCall) -> Any:
     """Run one step of torch's cells."""
     mode, (inputs, state, *weights) = _model(call), call.args

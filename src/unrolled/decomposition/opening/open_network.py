@@ -30,7 +30,7 @@ __all__ = ["PRECISION", "OpenedNetwork", "network_outputs", "open_network"]
 
 PRECISION = {**PARITY, torch.bfloat16: 0.1, torch.float16: 0.02}
 """Of a network in half precision, whose states are recomputed in float32: the rounding of its own."""
-HALVES = (torch.bfloat16, torch.float16)
+_HALVES = (torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class OpenedNetwork:
 def _types(module: Network | Cell, x: Tensor) -> tuple[torch.dtype, torch.dtype]:
     """Return the type of a module's weights, and the one in which its states are recomputed."""
     own_type = next((p.dtype for p in module.parameters()), x.dtype)
-    return own_type, torch.float32 if own_type in HALVES else own_type
+    return own_type, torch.float32 if own_type in _HALVES else own_type
 
 
 def _converted(values: Tensor, what: str, dtype: torch.dtype, autocast: bool) -> Tensor:
     """Convert values to the type of the weights where torch would: half to single, and any type under autocast."""
     if values.dtype == dtype:
         return values
-    lossless = values.dtype in HALVES and dtype in (torch.float32, torch.float64)
+    lossless = values.dtype in _HALVES and dtype in (torch.float32, torch.float64)
     if lossless or (autocast and values.is_floating_point()):
         return values.to(dtype)
     raise UsageError(f"{what} are {values.dtype}; expected {dtype}, the type of the weights")

@@ -14,8 +14,8 @@ __all__ = ["linear_twin", "networks_with_weights", "quantised_kind", "recurrent_
 
 N = TypeVar("N")
 
-KINDS: dict[str, type[nn.RNNBase]] = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
-MODES = {"aten::lstm": "LSTM", "aten::gru": "GRU", "aten::rnn_tanh": "RNN_TANH", "aten::rnn_relu": "RNN_RELU"}
+_KINDS: dict[str, type[nn.RNNBase]] = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
+_MODES = {"aten::lstm": "LSTM", "aten::gru": "GRU", "aten::rnn_tanh": "RNN_TANH", "aten::rnn_relu": "RNN_RELU"}
 
 
 def quantised_kind(module: nn.Module) -> str | None:
@@ -71,7 +71,7 @@ def networks_with_weights(weights: Mapping[str, Tensor]) -> list[nn.RNNBase]:
     for mode in kinds.get(count, []) if not rest else []:
         try:
             both = "weight_ih_l0_reverse" in weights
-            kind = KINDS[mode.split("_")[0]]
+            kind = _KINDS[mode.split("_")[0]]
             twin = _built(kind, mode, weights, layers, "bias_ih_l0" in weights, False, both)
         except (KeyError, RuntimeError):  # other names or shapes than torch.nn's
             continue
@@ -81,7 +81,7 @@ def networks_with_weights(weights: Mapping[str, Tensor]) -> list[nn.RNNBase]:
 
 
 def _of_script(module: torch.jit.ScriptModule) -> nn.RNNBase | None:
-    kind = KINDS.get(module.original_name)
+    kind = _KINDS.get(module.original_name)
     weights = dict(module.named_parameters())
     if kind is None or "weight_ih_l0" not in weights:
         return None
@@ -89,10 +89,10 @@ def _of_script(module: torch.jit.ScriptModule) -> nn.RNNBase | None:
         names = ("num_layers", "bias", "batch_first", "bidirectional", "mode")
         layers, bias, batch_first, both, mode = (getattr(module, name) for name in names)
     else:  # traced: they are constants of the kernel's call
-        found = next((node for node in module.inlined_graph.nodes() if node.kind() in MODES), None)
+        found = next((node for node in module.inlined_graph.nodes() if node.kind() in _MODES), None)
         if found is None:
             return None
-        inputs, mode = list(found.inputs()), MODES[found.kind()]
+        inputs, mode = list(found.inputs()), _MODES[found.kind()]
         constants = [value.toIValue() for value in inputs[-6:]] if len(inputs) == 9 and _is_padded(found) else None
         if constants is None:  # packed: the layout of a padded batch is not known, and not needed
             bias, layers, _, _, both = (value.toIValue() for value in inputs[-5:])
@@ -112,7 +112,7 @@ def _of_quantised(module: Any) -> nn.RNNBase:
     weights: dict[str, Tensor] = {}
     for name, value in {**module.get_weight(), **module.get_bias()}.items():
         weights[name] = value.dequantize() if value.is_quantized else value.float()
-    kind = KINDS[type(module).__name__]
+    kind = _KINDS[type(module).__name__]
     return _built(kind, module.mode, weights, module.num_layers, module.bias, module.batch_first, module.bidirectional)
 
 

@@ -32,7 +32,7 @@ _MOVE = 2.0**-6
 
 STEPS = frozenset({"own_step"})
 """Operations that are steps of the user's own."""
-ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}
+_STEP_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far a step that is run again may be from what it gave, relative to its size or its sums'; 0.1 in other types.
 
 It is closer than :data:`unrolled.decomposition.opening.parity.PARITY`: one step rounds less than a sequence of them.
@@ -165,7 +165,7 @@ def _failure_on_more_rows(call: StepCall, cell: OwnCell, x: Tensor, state: Tenso
             f"{call.path or 'the model'}.{call.form.method} of {type(call.module).__name__} draws random numbers at "
             "each evaluation, and an explanation takes several; switch that off when self.training is false"
         )
-    precision, parts = ROUNDING.get(x.dtype, 0.1), cell.part_sizes
+    precision, parts = _STEP_TOLERANCE.get(x.dtype, 0.1), cell.part_sizes
     pairs = zip(both.split(parts, -1), apart.split(parts, -1), strict=True)
     parities = [Parity.of(one, other, precision, floor=0.0) for one, other in pairs]
     if not all(each.holds for each in parities):

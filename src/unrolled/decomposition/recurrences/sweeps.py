@@ -29,7 +29,7 @@ from unrolled.linalg.sweep_forward import sweep_forward
 
 __all__ = ["TermBlock", "adjoint_sweep", "forward_sweep", "ngrams_by_length", "running_sum", "scores"]
 
-CHECK_EVERY = 16
+_CHECK_EVERY = 16
 """Steps between two checks for negligible terms."""
 
 
@@ -87,7 +87,7 @@ def forward_sweep(sequence: AffineSequence | ComposedSequence, window: int | Non
             lines, spare = spare, lines
         lines[head + count] = sequence.g[t]
         count += 1
-        if t % CHECK_EVERY == CHECK_EVERY - 1:
+        if t % _CHECK_EVERY == _CHECK_EVERY - 1:
             gone = _count_leading(_negligible(lines[head : head + count], scale))
             if gone:
                 spare[:head], spare[head : head + count - gone] = lines[:head], lines[head + gone : head + count]
@@ -116,7 +116,7 @@ def ngrams_by_length(sequence: AffineSequence, longest: int) -> Iterator[Tensor]
     yield terms
     for length in range(2, longest + 1):
         terms = sequence.apply_from(length - 1, terms[:-1])
-        if length % CHECK_EVERY == 0:
+        if length % _CHECK_EVERY == 0:
             gone = _negligible(terms, scale)
             if bool(gone.all()):
                 return
@@ -190,7 +190,7 @@ def scores(sequence: AffineSequence, weight: Tensor) -> Tensor:
         result[t:last, t] = torch.einsum("nbs,bs->nb", ends[here], sequence.g[t]).view(-1, classes, batch)
         sequence.apply_transpose(t, ends[here], spare[here], workspace)
         ends, spare = spare, ends
-        if t % CHECK_EVERY == 0:
+        if t % _CHECK_EVERY == 0:
             last -= _count_leading(_negligible(ends[here], scale).view(-1, classes).all(dim=1).flip(0))
     ends = ends.view(time - cut, classes, batch, size)[: last - cut]
     result[cut:last, born:cut] = torch.einsum("ecbs,ibs->eicb", ends, starts)

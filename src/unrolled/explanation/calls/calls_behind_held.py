@@ -22,9 +22,9 @@ from unrolled.model_runs.nested_tensors import leaves, rebuilt
 
 __all__ = ["note_calls_behind_held"]
 
-OTHERS = (-1.0, 0.25)
+_OTHERS = (-1.0, 0.25)
 """What the results of a network's calls are multiplied by, one run each: one other sequence may lead to one choice."""
-NEARBY = (1.0 + 2.0**-6,)
+_NEARBY = (1.0 + 2.0**-6,)
 """The same for some calls of several: a maximum over all of them has the same winner."""
 LOOP = 1000
 """A run that makes so many calls more than the plain one is in a loop that waits for other results."""
@@ -83,7 +83,7 @@ def note_calls_behind_held(
             unread.setdefault(line.network, set()).update(strand.call for strand in line.strands)
     notes = []
     for network, calls in unread.items():  # all of them at once, since each run takes as long as the model
-        multiples = NEARBY if network in others else OTHERS
+        multiples = _NEARBY if network in others else _OTHERS
         modes = (_OtherResults(networks.opened, calls, multiple, most) for multiple in multiples)
         if any(_changes(mode, held, plain, networks) for mode in modes):
             name = network or "the model"

@@ -11,7 +11,7 @@ from torch import Tensor
 from unrolled.decomposition.attribution.bands import by_entered, default_longest
 from unrolled.decomposition.attribution.score_ngrams import NGramScores
 from unrolled.decomposition.attribution.score_spans import DEEP_ORDER
-from unrolled.decomposition.held_networks.layer_nodes import NODES
+from unrolled.decomposition.held_networks.layer_nodes import LAYER_NODES
 from unrolled.decomposition.recurrences.sweep_progress import planned_steps
 from unrolled.errors import UnrolledError
 from unrolled.explanation.calls.recorded_runs import RecordedRun
@@ -142,7 +142,7 @@ def open_lines(run: RecordedRun, again: Again, longest: int | None) -> OpenedCal
     """
     output, expected, strands, rows = run.output, run.expected, run.strands, run.mode.rows.rows
     for recorded in (output, *(s.inputs for s in strands), *(s.start for s in strands)):
-        check_linear(recorded, NODES)
+        check_linear(recorded, LAYER_NODES)
     linear = LinearOutput(output, [*(strand.states for strand in strands), *(row.leaf for row in rows)], keeps=True)
     if linear.reads_held_only(range(len(strands)), rows, len(strands)):
         raise HeldOnlyError("the target depends on the states by held results only, if at all")

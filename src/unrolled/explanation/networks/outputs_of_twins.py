@@ -15,12 +15,12 @@ from unrolled.errors import ParityError
 
 __all__ = ["compare_with_twins"]
 
-COARSE = 0.1
+_COARSE_OUTPUT = 0.1
 """Parity of a twin in a coarser type; and how far one of quantised weights may be off, relative to the largest output.
 
 The second is closer where outputs are below 1, as probabilities are: a tenth of these would be another model.
 """
-MOVE = 2.0**-10
+_MOVE = 2.0**-10
 """Relative change of a twin's weights; it shows how large the sums are of which outputs are made."""
 
 
@@ -49,13 +49,13 @@ def compare_with_twins(
             f"{given}, not {shapes}: pass the module it was made of"
         )
     parities = [
-        Parity.of(b, a, PARITY.get(a.dtype, COARSE), floor=0.0)
+        Parity.of(b, a, PARITY.get(a.dtype, _COARSE_OUTPUT), floor=0.0)
         for a, b in zip(expected, found, strict=True)
         if a.is_floating_point()
     ]
     gap, size = (max((getattr(each, name) for each in parities), default=0.0) for name in ("gap", "size"))
     if any(quantised_kind(each) is not None for each in replaced):
-        if not all(each.gap <= COARSE * size for each in parities):
+        if not all(each.gap <= _COARSE_OUTPUT * size for each in parities):
             raise ParityError(
                 f"with its quantised weights in float32 the model's output differs by {gap:.2g} of {size:.2g}; "
                 "expected at most a tenth: explain the model before it was quantised"
@@ -67,7 +67,7 @@ def compare_with_twins(
         with _moved_weights(twins):
             moved = run()
         pairs = ((a, b) for a, b in zip(found, moved, strict=True) if a.is_floating_point())
-        sizes = [Parity.of(b, a, 0.0).gap / MOVE for a, b in pairs]
+        sizes = [Parity.of(b, a, 0.0).gap / _MOVE for a, b in pairs]
         parities = [replace(each, floor=min(1.0, size)) for each, size in zip(parities, sizes, strict=True)]
     if not all(each.holds for each in parities):
         raise ParityError(
@@ -86,7 +86,7 @@ def _moved_weights(twins: Sequence[nn.Module]) -> Iterator[None]:
         for (module, name), weight in zip(places, own, strict=True):
             if weight is not None:  # by its attribute, which torch.nn's networks watch
                 wave = torch.arange(1, weight.numel() + 1, device=weight.device).sin().reshape(weight.shape)
-                setattr(module, name, nn.Parameter(weight.detach() * (1 + MOVE * wave).to(weight.dtype), False))
+                setattr(module, name, nn.Parameter(weight.detach() * (1 + _MOVE * wave).to(weight.dtype), False))
         yield
     finally:
         for (module, name), weight in zip(places, own, strict=True):

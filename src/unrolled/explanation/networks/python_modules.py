@@ -31,7 +31,7 @@ from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["PythonModel", "python_modules", "without_wrappers"]
 
-WHOLE = "the model"
+_WHOLE = "the model"
 T = TypeVar("T")
 
 
@@ -101,7 +101,7 @@ class _Twins:
     @classmethod
     def of_model(cls, model: nn.Module) -> _Twins:
         """Find the modules inside wrappers, and the twins of those that are not Python."""
-        top = _replacement(WHOLE, model)
+        top = _replacement(_WHOLE, model)
         twins = cls(top, {} if top is model else {model: top})
         for prefix, parent in list(top.named_modules()):
             if any(parent is part for twinned in twins.of for part in twinned.modules() if twinned is not model):
@@ -154,7 +154,7 @@ def _is_exported(module: nn.Module) -> bool:
 def _recurs(module: torch.jit.ScriptModule, name: str) -> bool:
     """Whether a scripted module is the model or has a recurrent network in it."""
     kinds = ("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell")
-    return name == WHOLE or any(getattr(part, "original_name", "") in kinds for part in module.modules())
+    return name == _WHOLE or any(getattr(part, "original_name", "") in kinds for part in module.modules())
 
 
 def _replacement(name: str, module: nn.Module) -> nn.Module:

@@ -9,7 +9,7 @@ from unrolled.user_models.all_modules import all_parameters
 
 __all__ = ["has_recurrent_name", "type_name"]
 
-NAMES = ("LSTM", "GRU", "RNN", "SRU")
+_NAMES = ("LSTM", "GRU", "RNN", "SRU")
 """How the types of recurrent networks are called."""
 
 
@@ -18,7 +18,7 @@ def has_recurrent_name(module: nn.Module) -> bool:
     if "weight_ih_l0" in dict(module.named_parameters(recurse=False)):
         return True
     kind = type_name(module).upper()
-    return any(name in kind for name in NAMES) and _holds_a_matrix(module)
+    return any(name in kind for name in _NAMES) and _holds_a_matrix(module)
 
 
 def type_name(module: nn.Module) -> str:

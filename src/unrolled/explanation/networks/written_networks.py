@@ -23,7 +23,7 @@ from unrolled.user_models.torch_script import is_scripted
 
 __all__ = ["RecordedCall", "recorded_calls", "written_networks", "written_twin"]
 
-SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
+_TWIN_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far torch.nn's result may be from the module's, relative to its size.
 
 It is closer than :data:`unrolled.decomposition.opening.parity.PARITY`: another network with these weights must not be
@@ -36,7 +36,7 @@ RecordedCall = tuple[Mapping[str, Any], Any]
 Form = Callable[[Tensor, Sequence[Tensor]], Tensor]
 """Takes torch.nn's outputs, with the batch second, and final states to one tensor of a result."""
 
-FORMS: tuple[Form, ...] = (
+_FORMS: tuple[Form, ...] = (
     lambda outputs, _: outputs,
     lambda outputs, _: outputs.transpose(0, 1),
     lambda _, finals: finals[0],
@@ -140,7 +140,7 @@ def _in_the_form(
     except (RuntimeError, ValueError, IndexError):
         return None
     forms = {
-        place: next((form for form in FORMS if _equal(form(outputs, finals), each)), None)
+        place: next((form for form in _FORMS if _equal(form(outputs, finals), each)), None)
         for place, each in leaves(result)
     }
     known = {place: form for place, form in forms.items() if form is not None}
@@ -164,7 +164,7 @@ def _run(
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype or one.dtype not in SAME:
+    if one.shape != other.shape or one.dtype != other.dtype or one.dtype not in _TWIN_TOLERANCE:
         return False
-    parity = Parity.of(one, other, SAME[one.dtype])
+    parity = Parity.of(one, other, _TWIN_TOLERANCE[one.dtype])
     return parity.gap <= parity.precision * parity.size  # small states are no closer to those of another network

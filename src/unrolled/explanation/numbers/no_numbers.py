@@ -12,7 +12,6 @@ __all__ = [
     "BESIDE_TOKENS",
     "MIXED",
     "NOT_BY_STEPS",
-    "ONLY_INTEGERS",
     "SEVERAL",
     "HeldNumbersError",
     "MixedNumbersError",
@@ -24,7 +23,7 @@ __all__ = [
 
 NOT_BY_STEPS = "no number of an argument reaches the network step by step"
 BESIDE_TOKENS = "the model reads token ids beside numbers; unrolled.account tells what each contributes"
-ONLY_INTEGERS = (
+_ONLY_INTEGERS = (
     "the arguments hold no floating-point numbers; integers and booleans are read as token ids and masks, so pass "
     "numbers as floating-point tensors"
 )
@@ -76,4 +75,4 @@ def refuse_tokens_only(arguments: object) -> None:
         NoNumbersError: If they do not.
     """
     if not any(each.is_floating_point() and each.dim() > 0 for each in tensors_in(arguments)):
-        raise NoNumbersError(ONLY_INTEGERS)
+        raise NoNumbersError(_ONLY_INTEGERS)

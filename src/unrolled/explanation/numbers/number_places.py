@@ -14,7 +14,7 @@ from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError, No
 from unrolled.explanation.numbers.numbers_by_argument import numbers_by_argument
 from unrolled.explanation.numbers.step_numbers import (
     BIASES,
-    HELD,
+    HELD_AND_BIASES,
     OTHER_NUMBERS,
     ArgumentNumbers,
     Numbers,
@@ -144,7 +144,7 @@ class _Sequences:
         if not placed or (used and set(used).isdisjoint(placed)):  # zeros alone do not say what the steps read
             return None
         whole = set(used) <= set(placed) and not left_out and not _reads_integers(rows, linear)
-        known = HELD if _holds(rows, linear) else BIASES
+        known = HELD_AND_BIASES if _holds(rows, linear) else BIASES
         rest_of = known if whole else OTHER_NUMBERS
         others_left = [rows[place] for place in used if rows[place].name not in {each.name for each in found[0]}]
         series = (row for row in others_left if row.leaf.dim() > 2 and len(inside) in row.leaf.shape)

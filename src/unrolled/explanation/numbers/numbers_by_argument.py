@@ -16,7 +16,7 @@ from unrolled.held_forward.tensor_facts.rows import Row
 
 __all__ = ["BY_ARGUMENT", "numbers_by_argument"]
 
-COMPARED = 8
+_COMPARED = 8
 """How many steps of a sequence are compared."""
 
 BY_ARGUMENT = (
@@ -52,7 +52,7 @@ def _differ_most_along(axes: tuple[int | None, int], leaf: Tensor, read: Tensor)
     if len(read) < 2:
         return True
     weights = random_weights(read[0], seed=1)
-    several = sorted({k * (len(read) - 1) // (COMPARED - 1) for k in range(COMPARED)})
+    several = sorted({k * (len(read) - 1) // (_COMPARED - 1) for k in range(_COMPARED)})
     found = [
         torch.autograd.grad((read[t] * weights).sum(), leaf, retain_graph=True, allow_unused=True)[0] for t in several
     ]

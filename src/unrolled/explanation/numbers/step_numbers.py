@@ -12,7 +12,7 @@ from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError, No
 
 __all__ = [
     "BIASES",
-    "HELD",
+    "HELD_AND_BIASES",
     "OTHER_NUMBERS",
     "OTHER_STEPS",
     "ArgumentNumbers",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 BIASES = "biases"
-HELD = "held results and biases"
+HELD_AND_BIASES = "held results and biases"
 OTHER_STEPS = "other steps and biases"
 OTHER_NUMBERS = "other numbers and biases"
 """What else contributes at a step: values of :attr:`Numbers.rest_of`."""

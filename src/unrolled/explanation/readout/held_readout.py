@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from unrolled.decomposition.held_networks.held_model import HeldModel
-from unrolled.decomposition.held_networks.layer_nodes import NODES
+from unrolled.decomposition.held_networks.layer_nodes import LAYER_NODES
 from unrolled.decomposition.held_networks.recurrent_rules import networks_as_operations
 from unrolled.errors import UnsupportedOperationError
 from unrolled.expansions.secant import Secant
@@ -87,7 +87,7 @@ class HeldReadouts:
         logit = select_target(recorded.output, target, self._batch).detach()
         refuse_infinite(logit)
         output, rows = self._outputs[place], self._rows.rows
-        check_linear(output, NODES)
+        check_linear(output, LAYER_NODES)
         linear = LinearOutput(output, [row.leaf for row in rows], keeps=len(self._targets) > 1)
         parts = self._checked_parts(linear, logit)
         weights = [torch.zeros_like(s) if g is None else g for s, g in zip(states, linear.gradients, strict=False)]

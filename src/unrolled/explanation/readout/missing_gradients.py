@@ -16,7 +16,7 @@ from unrolled.held_forward.operations.python_values import TO_PYTHON
 
 __all__ = ["jumps", "reads_states"]
 
-JUMPING = frozenset(
+_JUMPING = frozenset(
     "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne argmax argmin argsort sort topk "
     "bucketize bernoulli multinomial bool long int".split()
 )
@@ -33,7 +33,7 @@ class _Operations(OperationMode):
 
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         name = name_of(func).name
-        if name in JUMPING and any(isinstance(each, Tensor) and each.requires_grad for each in args):
+        if name in _JUMPING and any(isinstance(each, Tensor) and each.requires_grad for each in args):
             self.jumping[name] = None
         if name in TO_PYTHON and any(isinstance(each, Tensor) and each.is_floating_point() for each in args):
             self.leaving[name.strip("_")] = None  # of a detached tensor, as a rule

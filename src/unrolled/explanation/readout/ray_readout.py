@@ -39,11 +39,11 @@ __all__ = ["NOT_READ", "ray_readout"]
 NOT_READ = (
     "no gradient flows from the target to the states, and it is the same for states of zero: all of it is the bias"
 )
-PIECES = 256
+_PIECES = 256
 """Largest number of pieces into which the line of an example is cut."""
-ROUNDING = 16
+_INTEGRAL_ROUNDINGS = 16
 """Accepted error of the integral, in roundings of the logit in the coarsest type on the way to it."""
-BESIDE_ZERO = 1e-6
+_BESIDE_ZERO = 1e-6
 """Where the line begins if the target jumps at zero."""
 
 
@@ -60,7 +60,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
     refuse_infinite(logit)
     run = function_of_states(recorded, target)
     dtype = coarsest_type((logit.dtype, coarsest_on_the_way(run, states)))
-    rounding = ROUNDING * torch.finfo(dtype).eps
+    rounding = _INTEGRAL_ROUNDINGS * torch.finfo(dtype).eps
     notes: tuple[str, ...] = () if reads_states(run, states, rounding) else (NOT_READ,)
     unknown = torch.full((batch,), -1, dtype=torch.int64, device=states[0].device)
     line = _Line(run, states, complete_by_states(unknown, run, states, dtype), logit, rounding)
@@ -75,7 +75,7 @@ def ray_readout(recorded: RecordedForward, target: Target) -> Readout:
     except Jump as jump:
         if jump.place > 0:
             raise jumps(run, states) from None
-        line = replace(line, begin=BESIDE_ZERO)
+        line = replace(line, begin=_BESIDE_ZERO)
         bias = line.start()
         notes = ("the target jumps at states of zero, where the model may mask them; the line begins beside it",)
         try:
@@ -113,7 +113,7 @@ class _Line:
     def rounds(self, bias: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Choose nodes and weights of a quadrature for each example; ``bias`` is F where the line begins."""
         scale = torch.maximum(self.logit.abs(), bias.abs()).double()
-        return partition(self._slope, len(scale), scale, self.rounding, PIECES)
+        return partition(self._slope, len(scale), scale, self.rounding, _PIECES)
 
     def average(self, rounds: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
         """Average the gradient by a quadrature."""

@@ -14,7 +14,7 @@ __all__ = ["example_of_class", "example_target", "has_classes", "likely_targets"
 
 Pick = Callable[[Any], Any]
 
-INDICES = {1: ("", "[:1]"), 2: ("[:, 0]", "[-1:, 0]"), 3: ("[:, -1, 0]", "[-1, :, 0]"), 4: ("[:, -1, 0, 0]",)}
+_INDICES = {1: ("", "[:1]"), 2: ("[:, 0]", "[-1:, 0]"), 3: ("[:, -1, 0]", "[-1, :, 0]"), 4: ("[:, -1, 0, 0]",)}
 """By the number of axes: with the axis of examples first, and with another one first."""
 
 
@@ -34,7 +34,7 @@ def likely_targets(output: object, place: int = 0) -> Iterator[tuple[str, Pick]]
     ]
     found.sort(key=lambda each: "logits" not in each[0])
     for code, pick, tensor in found[:1]:
-        for first in INDICES.get(tensor.dim(), ("",)):
+        for first in _INDICES.get(tensor.dim(), ("",)):
             index = _of_class(first, tensor, place)
             yield f"lambda out: out{code}{index}", _indexed(pick, index)
 
@@ -55,7 +55,7 @@ def example_target(output: object, batch: int | None = None, place: int = 0) -> 
 
 def example_of_class(output: Tensor, batch: int, place: int) -> str:
     """Write a target that picks the class at a place, else the first, of each example, as the end of an error."""
-    for index in INDICES.get(output.dim(), ()) if output.numel() else ():
+    for index in _INDICES.get(output.dim(), ()) if output.numel() else ():
         if _indexed(_whole, index)(output).numel() == batch:
             return f" such as lambda out: out{_of_class(index, output, place)}"
     return f" that picks one number for each of {batch} examples"

@@ -13,11 +13,11 @@ __all__ = ["OutputKind", "is_sigmoid", "kind_note", "output_kind", "sigmoid_note
 
 OutputKind = Literal["output", "probability of output", "log-probability of output"]
 
-SIGMOID_NOTE = (
+_SIGMOID_NOTE = (
     "the target is the result of a sigmoid, not a logit: contributions are those to the probability, above and "
     "below one half"
 )
-CLOSE = {torch.float64: 1e-9, torch.float32: 1e-4}
+_PROBABILITY_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far the sum of probabilities may be from 1; 0.02 in other types."""
 
 
@@ -25,7 +25,7 @@ def output_kind(output: object) -> OutputKind:
     """Tell by its values what an output of shape (batch, classes) holds: probabilities sum to 1 in every row."""
     if not isinstance(output, Tensor) or output.dim() != 2 or output.shape[1] < 2 or not output.is_floating_point():
         return "output"
-    values, close = output.detach(), CLOSE.get(output.dtype, 0.02)
+    values, close = output.detach(), _PROBABILITY_TOLERANCE.get(output.dtype, 0.02)
     if bool((values >= 0).all()) and bool(((values.double().sum(dim=1) - 1).abs() <= close).all()):
         return "probability of output"
     if bool((values <= 0).all()) and bool((values.double().logsumexp(dim=1).abs() <= close).all()):
@@ -46,7 +46,7 @@ def is_sigmoid(target: Tensor, gates: Gates) -> bool:
 
 def sigmoid_note(of_sigmoid: bool) -> tuple[str, ...]:
     """Say what a target is that is the result of a sigmoid."""
-    return (SIGMOID_NOTE,) if of_sigmoid else ()
+    return (_SIGMOID_NOTE,) if of_sigmoid else ()
 
 
 def kind_note(target: str, model: nn.Module) -> tuple[str, ...]:

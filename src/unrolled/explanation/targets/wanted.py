@@ -32,12 +32,12 @@ __all__ = ["Choice", "Class", "SelectedTarget", "Wanted", "no_classes"]
 Class = int | str
 """A class of a model: the index of its output, or its name."""
 
-KINDS: dict[OutputKind, OutputsKind] = {
+_KINDS: dict[OutputKind, OutputsKind] = {
     "output": "numbers",
     "probability of output": "probabilities",
     "log-probability of output": "log-probabilities",
 }
-FEW = 5
+_FEW = 5
 """Up to this many outputs, each is explained without being asked for."""
 _ONLY = "the output"
 """The name of an output of one number in an account."""
@@ -144,11 +144,11 @@ class Wanted:
         indices, against = self._indices(logits, known, names)
         unit = "output" if count == 1 else "logit" if kind == "output" else kind.removesuffix(" of output")
         outputs = tuple(
-            Outputs(names, tuple(row), index, against, kind=KINDS[kind])
+            Outputs(names, tuple(row), index, against, kind=_KINDS[kind])
             for row, index in zip(logits.tolist(), indices, strict=True)
         )
         whole = Choice(tuple(range(count)), names, outputs, unit)
-        if count > 1 and (self.every or (self.every is None and count <= FEW)):
+        if count > 1 and (self.every or (self.every is None and count <= _FEW)):
             return whole
         only = whole.alone()
         return only if count > 1 else replace(only, outputs=())

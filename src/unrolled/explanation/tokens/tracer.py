@@ -24,7 +24,7 @@ from unrolled.model_runs.nested_tensors import Copies, items_of, with_parts
 
 __all__ = ["TokenSource", "Tracer"]
 
-LOOKUPS = frozenset({"embedding", "index_select", "getitem"})
+_LOOKUPS = frozenset({"embedding", "index_select", "getitem"})
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Tracer(NumbersFromOutside, ReadsVariables):
 
     def _looked_up(self, name: str, args: tuple[Any, ...]) -> Tensor | None:
         """The ids of a lookup; None for any other operation."""
-        if name not in LOOKUPS or len(args) < 2:
+        if name not in _LOOKUPS or len(args) < 2:
             return None
         if name == "index_select":
             if args[1] != 0:

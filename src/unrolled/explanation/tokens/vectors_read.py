@@ -16,13 +16,10 @@ from torch import Tensor
 
 from unrolled.explanation.even_row import even_row
 from unrolled.explanation.tokens.open_rectifiers import open_rectifiers
-from unrolled.held_forward.powers_of_two import base_of, digits_of, numbers_told
+from unrolled.held_forward.powers_of_two import CLOSE_TO_WHOLE, base_of, digits_of, numbers_told
 from unrolled.held_forward.recorded_maps import random_weights
 
 __all__ = ["where_read", "where_read_in_rounds", "with_missing"]
-
-CLOSE = 1e-2
-"""How far the logarithm of a weight may be from a whole number."""
 
 
 def where_read(leaves: Sequence[Tensor], read: Tensor, inside: Tensor) -> dict[int, Tensor | None]:
@@ -145,7 +142,7 @@ def _numbers(plain: Tensor, weighed: Sequence[Tensor], digits: Sequence[Tensor],
     if not bool(torch.stack(tuple(weighed))[:, counts].isfinite().all()):
         return None  # they overflow
     divisor = plain.to(torch.promote_types(plain.dtype, torch.float32))  # a coarse quotient is near a power by rounding
-    number, off = numbers_told(divisor, weighed, [each.to(plain.device) for each in digits], base, CLOSE)
+    number, off = numbers_told(divisor, weighed, [each.to(plain.device) for each in digits], base, CLOSE_TO_WHOLE)
     highest = torch.where(counts, number, -1).amax(dim=-1)
     return None if bool((counts & (off | (number != highest[..., None]))).any()) else highest
 

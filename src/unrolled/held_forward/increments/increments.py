@@ -25,7 +25,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.overrides import resolve_name
 
 from unrolled.errors import UnsupportedOperationError
-from unrolled.held_forward.held_operations import HELD
+from unrolled.held_forward.held_operations import HELD_OPERATIONS
 from unrolled.held_forward.increments.moving_places import MovingPlaces
 from unrolled.held_forward.operations.operands import holds_numbers, of_kind, operands
 from unrolled.held_forward.operations.operation_call import OperationCall
@@ -56,13 +56,13 @@ class IncrementCall(OperationCall):
 
 T = TypeVar("T")
 IncrementRule = Callable[[IncrementCall], Any]
-RULES: dict[str, IncrementRule] = {}
+_INCREMENT_RULES: dict[str, IncrementRule] = {}
 
 
-increment_rule = registers(RULES)
+increment_rule = registers(_INCREMENT_RULES)
 """Register a rule of increments."""
-PLACE_RULES: dict[str, IncrementRule] = {}
-place_rule = registers(PLACE_RULES)
+_PLACE_RULES: dict[str, IncrementRule] = {}
+place_rule = registers(_PLACE_RULES)
 """Register a rule of an operation that reads places which the state changes."""
 
 
@@ -189,11 +189,11 @@ class Increments(OperationMode):
         if self.holds(name, args):
             result = self.of_numbers(function(*self.at(1, args), **options))
         elif places := [each for each in given if each in self.points and not holds_numbers(each)]:
-            if name not in PLACE_RULES or any(each not in self.places for each in places):
+            if name not in _PLACE_RULES or any(each not in self.places for each in places):
                 raise UnsupportedOperationError(f"the state changes the numbers of entries that {name} reads")
-            result = PLACE_RULES[name](IncrementCall(function, operation, args, options, self))
-        elif name in RULES:
-            result = RULES[name](IncrementCall(function, operation, args, options, self))
+            result = _PLACE_RULES[name](IncrementCall(function, operation, args, options, self))
+        elif name in _INCREMENT_RULES:
+            result = _INCREMENT_RULES[name](IncrementCall(function, operation, args, options, self))
         elif (body := python_body(func)) is not None:
             with self:
                 return body(*args, **options)
@@ -265,7 +265,7 @@ class ShareIncrements(Increments):
             return args[1] in self.points or not _rises(args[1])
         if name == "exp" and args:
             return args[0] not in self.logarithms
-        return name in HELD
+        return name in HELD_OPERATIONS
 
     def line_start(self, base: Tensor, end: Tensor) -> Tensor:
         """Return zero."""

@@ -27,9 +27,9 @@ from unrolled.linalg.quadrature import legendre_nodes
 
 __all__: list[str] = []
 
-NODES = (16, 64, 256)
+_NODE_COUNTS = (16, 64, 256)
 """Numbers of nodes of the quadrature that are tried in turn."""
-CLOSE = {torch.float64: 1e-13, torch.float32: 1e-6}
+_INTEGRAL_TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-6}
 """How far the integral may be from the known rise; 0.01 in other types."""
 
 
@@ -118,13 +118,13 @@ def _averaged(
 ) -> Tensor:
     """Average a derivative along the line from zero, linear in x; nodes are added until it gives the known rise."""
     held, scale = x.detach(), max(1.0, float(value.abs().max()))  # rounding grows with the value
-    for count in NODES:
+    for count in _NODE_COUNTS:
         with torch.no_grad():
             parts = [
                 (w, torch.softmax((node * held).masked_fill(~inside, -torch.inf), dim))
                 for node, w in legendre_nodes(count)
             ]
             gap = (sum(w * along(held, p) for w, p in parts) - (value - start)).abs().max()
-        if float(gap) <= scale * CLOSE.get(value.dtype, 1e-2):
+        if float(gap) <= scale * _INTEGRAL_TOLERANCE.get(value.dtype, 1e-2):
             break
     return torch.stack([w * along(x, p) for w, p in parts]).sum(0)

@@ -17,7 +17,7 @@ from unrolled.held_forward.increments.order_on_a_line import OrderOnALine, one_h
 
 __all__ = ["follow_extreme_place"]
 
-LARGEST = 2**22
+_LARGEST = 2**22
 """Pairs of entries, over all increments, above which an order is refused: each pair is a number in memory."""
 
 
@@ -161,7 +161,7 @@ class _Choice:
     def order(self) -> OrderOnALine:
         """Which entries pass each other; the axis is the last one."""
         size = self.z.shape[self.dim]
-        if self.z.numel() * size > LARGEST:
+        if self.z.numel() * size > _LARGEST:
             raise UnsupportedOperationError(f"the order of {size} entries has too many pairs for a rule of increments")
         points = [each.movedim(self.dim, -1) for each in self.call.mode.point(self.z)]
         wide = [each if self.keep else each.unsqueeze(self.dim) for each in self.places]

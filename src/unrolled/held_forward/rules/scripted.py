@@ -25,7 +25,7 @@ __all__ = ["python_function", "scripts_as_operations"]
 
 _KINDS: tuple[Any, ...] = (torch._C.ScriptFunction, torch._C.ScriptMethod)
 """What ``torch.jit.script`` and ``torch.jit.trace`` make of functions and of methods."""
-EQUAL = {torch.float64: 1e-9}
+_EQUAL = {torch.float64: 1e-9}
 """How far a number that the Python function gives may be from the script's, relative to it; 1e-4 in other types.
 
 It is close, since both are one function and a trace may be of another branch.
@@ -92,5 +92,5 @@ def _are_equal(one: list[Tensor], other: list[Tensor]) -> bool:
     shapes = [[each.shape for each in every] for every in (one, other)]
     if shapes[0] != shapes[1]:
         return False
-    pairs = [(a.detach(), b.to(a.dtype), EQUAL.get(a.dtype, 1e-4)) for a, b in zip(one, other, strict=True)]
+    pairs = [(a.detach(), b.to(a.dtype), _EQUAL.get(a.dtype, 1e-4)) for a, b in zip(one, other, strict=True)]
     return all(torch.allclose(a, b, rtol=close, atol=0.01 * close, equal_nan=True) for a, b, close in pairs)

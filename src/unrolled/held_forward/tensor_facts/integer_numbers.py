@@ -15,7 +15,7 @@ from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
 
 __all__ = ["IntegerNumbers"]
 
-KEEPS = (
+_KEEPS = (
     MOVES
     | JOINS
     | CONVERSIONS
@@ -58,7 +58,7 @@ class IntegerNumbers:
 
         A product with a weight of the model carries value as any other.
         """
-        of_numbers = operation.name in KEEPS and all(each in self for each in valued)
+        of_numbers = operation.name in _KEEPS and all(each in self for each in valued)
         of_numbers = of_numbers and not any(self._is_weight(each) for each in given)
         changed = given[:1] if operation.writes else ()
         for each in (*(result if isinstance(result, tuple | list) else (result,)), *changed):

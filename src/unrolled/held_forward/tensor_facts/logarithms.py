@@ -97,13 +97,13 @@ class LogarithmCall(OperationCall):
 
 
 Beside = Callable[[LogarithmCall], Any]
-BESIDE: dict[str, Beside] = {}
+_BESIDE: dict[str, Beside] = {}
 """What operations make of logarithms, by their names."""
 BEGIN = frozenset({"log", "softplus", "log_sigmoid"})
 """Operations that make a logarithm of what is none."""
 
 
-beside = registers(BESIDE)
+beside = registers(_BESIDE)
 """Register what operations make of logarithms."""
 
 
@@ -122,7 +122,7 @@ class FollowsLogarithms(OperationMode):
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Meet one operation, and follow the logarithms among its operands."""
         operation = name_of(func)
-        rule = BESIDE.get(operation.name) if self.logarithms or operation.name in BEGIN else None
+        rule = _BESIDE.get(operation.name) if self.logarithms or operation.name in BEGIN else None
         if rule is None:
             return self.meet(func, args, options)
         if operation.in_place:

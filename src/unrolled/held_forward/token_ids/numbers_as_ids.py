@@ -16,7 +16,7 @@ __all__ = ["TO_INTEGERS", "entries_of"]
 
 TO_INTEGERS = frozenset({"long", "int", "short", "to", "type", "type_as", "bucketize"})
 """Operations that may make integers of numbers."""
-CLOSE = 8
+_ROUNDINGS_OF_AN_ENTRY = 8
 """How many roundings what an entry makes of its number may be off."""
 
 
@@ -37,7 +37,7 @@ def entries_of(value: Tensor, rows: Sequence[Row]) -> Tensor | None:
         reached = torch.stack([each != 0 for each in (plain, *weighed)]).any(dim=0)
         if not bool(reached.any()):
             continue
-        entry, off = numbers_told(plain, weighed, exponents, base, CLOSE * torch.finfo(coarsest).eps)
+        entry, off = numbers_told(plain, weighed, exponents, base, _ROUNDINGS_OF_AN_ENTRY * torch.finfo(coarsest).eps)
         if row.first < 0 or bool((reached & ((plain == 0) | off | (found >= 0))).any()):
             return None
         found = torch.where(reached, entry + row.first, found)

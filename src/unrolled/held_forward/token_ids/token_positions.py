@@ -19,24 +19,24 @@ from unrolled.held_forward.token_ids.written_positions import positions_written
 
 __all__ = ["TokenPositions"]
 
-MOVES_OF_IDS = MOVES | JOINS | frozenset("detach tensor as_tensor pad_sequence _pack_padded_sequence".split())
+_MOVES_OF_IDS = MOVES | JOINS | frozenset("detach tensor as_tensor pad_sequence _pack_padded_sequence".split())
 """Operations that move token ids, of one tensor or of several, and change none of them."""
-CASTS = frozenset("to long int short type type_as tensor as_tensor asarray".split())
+_CASTS = frozenset("to long int short type type_as tensor as_tensor asarray".split())
 """Operations that may change the type of token ids; their positions need not fit into that type."""
-ELEMENTWISE = frozenset(
+_ELEMENTWISE = frozenset(
     "add sub mul floordiv floor_divide rfloordiv div remainder fmod mod rmod pow square neg abs sign clamp "
     "clamp_min clamp_max minimum maximum fmin fmax max min bitwise_and bitwise_or bitwise_xor bitwise_not "
     "bitwise_left_shift bitwise_right_shift lshift rshift and or xor invert eq ne lt le gt ge logical_and logical_or "
     "logical_xor logical_not bool byte char".split()
 )
 """Operations that compute every entry of their result of one entry of each operand."""
-ADDS = frozenset({"add", "sub"})
+_ADDS = frozenset({"add", "sub"})
 """Those of them by which a mask may turn ids into others."""
-CHOOSES = frozenset("mul bitwise_and and".split())
+_CHOOSES = frozenset("mul bitwise_and and".split())
 """Those of them by which a mask keeps numbers or makes them zero."""
-LOOKS_UP = {"isin": 0, "bucketize": 0, "searchsorted": 1}
+_LOOKS_UP = {"isin": 0, "bucketize": 0, "searchsorted": 1}
 """Operations that compare every entry of one operand, by its place, with all entries of the other."""
-FILLS = frozenset({"masked_fill", "pad", "sort"})
+_FILLS = frozenset({"masked_fill", "pad", "sort"})
 """Operations that move token ids and may put others beside them or in their place."""
 
 
@@ -132,7 +132,7 @@ class TokenPositions:
         name, args, first = call.name, call.args, call.args[0]
         if name == "where" and len(args) == 3:
             found = self._chosen(call, result.shape)
-        elif name in FILLS and first in self:
+        elif name in _FILLS and first in self:
             found = self._filled(call, result)
         elif name == "copy" and args[1] in self:
             found = self._positions_of(args[1], args[1]).expand(first.shape)
@@ -140,19 +140,19 @@ class TokenPositions:
             found = self._positions_of(first, first)[..., None].expand(result.shape)
         elif name == "scatter" and len(args) == 4 and (vectors := self.scattered(*args)) is not None:
             found = vectors
-        elif name in ELEMENTWISE and isinstance(result, Tensor):
+        elif name in _ELEMENTWISE and isinstance(result, Tensor):
             given = (*args, *call.kwargs.values())
-            if name in ADDS:
+            if name in _ADDS:
                 self._find_turning(call, given)
-            kept = name in CHOOSES and self._choose_numbers(given)
+            kept = name in _CHOOSES and self._choose_numbers(given)
             found = None if kept else self.of_entries(given, result.shape)
-        elif name in LOOKS_UP and len(args) > 1:
-            found = self._compared(args[LOOKS_UP[name]], args[1 - LOOKS_UP[name]], result.shape)
-        elif name in CASTS and first in self and isinstance(result, Tensor):
+        elif name in _LOOKS_UP and len(args) > 1:
+            found = self._compared(args[_LOOKS_UP[name]], args[1 - _LOOKS_UP[name]], result.shape)
+        elif name in _CASTS and first in self and isinstance(result, Tensor):
             found = self._positions_of(first, first).to(result.device)
         elif name == "view" and isinstance(call.bind("input", "dtype")[1], torch.dtype):  # the bytes in another type
             found = self.get(first) if isinstance(result, Tensor) and result.shape == first.shape else None
-        elif name in MOVES_OF_IDS and (first in self or isinstance(first, tuple | list)):
+        elif name in _MOVES_OF_IDS and (first in self or isinstance(first, tuple | list)):
             return self._moved(call)
         elif name in EACH_BY_ITSELF:
             return self._each_moved(call)

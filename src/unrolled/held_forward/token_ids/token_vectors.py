@@ -26,13 +26,13 @@ __all__ = ["INTEGERS", "TokenVectors"]
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 """The types of token ids."""
-TO_FLOATS = CONVERSIONS | {"tensor", "as_tensor"}
+_TO_FLOATS = CONVERSIONS | {"tensor", "as_tensor"}
 """Operations that may give integers as floating-point numbers."""
-MIXES = JOINS | frozenset("add sub mul div where pow".split())
+_MIXES = JOINS | frozenset("add sub mul div where pow".split())
 """Operations that use an integer as a number where another operand is a floating-point number."""
-WRITTEN = {**WRITES, "setitem": 2, "copy": 1}
+_WRITTEN = {**WRITES, "setitem": 2, "copy": 1}
 """Operations that write an operand into the first one, and which one it is."""
-FLOATS = frozenset("sqrt rsqrt reciprocal exp log log2 log10 log1p sin cos tanh sigmoid".split())
+_FLOATS = frozenset("sqrt rsqrt reciprocal exp log log2 log10 log1p sin cos tanh sigmoid".split())
 """Operations that use every integer as a number."""
 
 
@@ -61,7 +61,7 @@ class TokenVectors:
         args, floats = call.args, isinstance(result, Tensor) and result.is_floating_point()
         if not floats or not args or not isinstance(args[0], Tensor) or torch.is_inference_mode_enabled():
             return None
-        if call.name in TO_FLOATS:
+        if call.name in _TO_FLOATS:
             return self._remembered(args[0], self._numbers(args[0], result))
         if call.name == "scatter":
             return self._scattered(call, result)
@@ -135,7 +135,7 @@ class TokenVectors:
         self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], kind: torch.dtype
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the same arguments, where integers made of token ids are numbers; an index stays what it is."""
-        place = WRITTEN.get(operation.name)
+        place = _WRITTEN.get(operation.name)
         if place is None:
             return self._as_numbers(args, kind), {name: self._as_numbers(each, kind) for name, each in options.items()}
         return (*args[:place], self._as_numbers(args[place], kind), *args[place + 1 :]), options
@@ -152,18 +152,18 @@ class TokenVectors:
         self, operation: Operation, args: tuple[Any, ...], options: dict[str, Any], given: Sequence[Tensor]
     ) -> torch.dtype | None:
         """Return the type to which an operation converts integers made of token ids; None if it converts none."""
-        place = WRITTEN.get(operation.name)
+        place = _WRITTEN.get(operation.name)
         if place is not None:
             writes = len(args) > place and args[0].is_floating_point() and self._is_integer(args[place])
             return args[0].dtype if writes else None
-        if (operation.name not in MIXES and operation.name not in FLOATS) or not any(map(self._is_integer, given)):
+        if (operation.name not in _MIXES and operation.name not in _FLOATS) or not any(map(self._is_integer, given)):
             return None
         floats = [each.dtype for each in given if each.is_floating_point()]
         if floats:
             return floats[0]
         divides = operation.name == "div" and not options.get("rounding_mode")
         divides = divides or any(isinstance(each, float) for each in args)
-        return torch.get_default_dtype() if operation.name in FLOATS or divides else None
+        return torch.get_default_dtype() if operation.name in _FLOATS or divides else None
 
     def _is_integer(self, value: object) -> bool:
         if not isinstance(value, Tensor) or value.is_floating_point() or value.dtype == torch.bool:

@@ -26,7 +26,7 @@ WRITES = {
     "put": 2,
 }
 """Operations that write one operand into the first, and which one it is."""
-ZEROS = frozenset({"tril", "triu", "diag", "diag_embed", "_pad_packed_sequence"})
+_ZEROS = frozenset({"tril", "triu", "diag", "diag_embed", "_pad_packed_sequence"})
 """Operations that move the first operand and put zeros beside it."""
 
 
@@ -36,7 +36,7 @@ def positions_written(known: TokenPositions, call: OperationCall) -> Tensor | No
     The operation runs on the positions themselves, counted from one, so that what it puts beside them is none.
     """
     place, args = WRITES.get(call.name, 0), call.args
-    if (place == 0 and call.name not in ZEROS) or len(args) <= place or _adds(call):
+    if (place == 0 and call.name not in _ZEROS) or len(args) <= place or _adds(call):
         return None
     places = {0, place}
     chooses = [each for each in operands([each for k, each in enumerate(args) if k not in places]) if each in known]

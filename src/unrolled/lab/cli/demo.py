@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-SENTENCE = "in the end the film was not not charming"
-NETWORKS: tuple[Literal["gru", "lstm"], ...] = ("gru", "lstm")
-EXPANSIONS = ("activation", "zero", "secant")
-ABOUT = """\
+_SENTENCE = "in the end the film was not not charming"
+_NETWORKS: tuple[Literal["gru", "lstm"], ...] = ("gru", "lstm")
+_EXPANSIONS = ("activation", "zero", "secant")
+_ABOUT = """\
 Each number is a mean over the adjectives ± their standard deviation. As in the
 paper it is the n-gram's own term: its part of the difference of the two logits,
 without the shorter n-grams that the score of a phrase includes. Above 0
@@ -42,15 +42,15 @@ def demo(
     from unrolled.lab.data.datasets.negation import NEGATIVE, POSITIVE
 
     console = Console(highlight=False)
-    runs = {name: _train(name, out / name, seed, console) for name in NETWORKS}
+    runs = {name: _train(name, out / name, seed, console) for name in _NETWORKS}
     adjectives = {"positive": POSITIVE, "negative": NEGATIVE}
     for name, run in runs.items():
         title = f"{name.upper()}: terms of adjectives alone, after not, after not not"
         console.print()
-        console.print(table(title, run, adjectives, EXPANSIONS))
-    console.print(ABOUT)
+        console.print(table(title, run, adjectives, _EXPANSIONS))
+    console.print(_ABOUT)
     console.print()
-    written = _open_sentence(runs[NETWORKS[0]], out, console)
+    written = _open_sentence(runs[_NETWORKS[0]], out, console)
     console.print()
     for what, path in written.items():
         console.print(f"{what:8} {path}", soft_wrap=True)
@@ -97,7 +97,7 @@ def _open_sentence(run: Run, out: Path, console: Console) -> dict[str, Path]:
     from unrolled.lab.cli.runs import prepare_sentence
     from unrolled.report.figure import save_figure
 
-    chosen = prepare_sentence(run, SENTENCE).choose_target("positive", against="negative")
+    chosen = prepare_sentence(run, _SENTENCE).choose_target("positive", against="negative")
     explanation = chosen.explain("secant")
     colour = console.is_terminal and not console.no_color
     typer.echo(explanation.render(width=console.width, colour=colour), nl=False)

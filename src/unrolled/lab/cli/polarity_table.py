@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = ["flips", "ngram_terms", "table"]
 
-NEGATIONS = tuple(BEFORE.values())
+_NEGATIONS = tuple(BEFORE.values())
 """Words before the adjective; the paper calls the phrases tokens, negations and double negations."""
 
 
 def ngram_terms(run: Run, adjectives: Sequence[str], expansion: str) -> Tensor:
     """Score each adjective alone, after one "not" and after two; shape (adjectives, 3)."""
-    phrases = ([before + word for word in adjectives] for before in NEGATIONS)
+    phrases = ([before + word for word in adjectives] for before in _NEGATIONS)
     return torch.stack([ngram_scores(run, each, expansion) for each in phrases], dim=1)
 
 
@@ -55,7 +55,7 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
         drawn.add_column(name, justify="right", no_wrap=True)
     for polarity, words in adjectives.items():
         published = [f"{score} ± {spread}" for score, spread in PUBLISHED[run.task.architecture.encoder][polarity]]
-        for k, before in enumerate(NEGATIONS):
+        for k, before in enumerate(_NEGATIONS):
             cells = [_spread(scores[name][polarity][:, k]) for name in expansions]
             drawn.add_row(f"{before}{polarity}" if before else f"{polarity} ({len(words)})", published[k], *cells)
         drawn.add_section()
@@ -64,7 +64,7 @@ def table(title: str, run: Run, adjectives: Mapping[str, Sequence[str]], expansi
     for k, label in enumerate(("reversed by not", "and restored")):
         drawn.add_row(label, "", *(f"{count[k]} of {total}" for count in counts))
     drawn.add_section()
-    doubled = [NEGATIONS[-1] + word for words in adjectives.values() for word in words]
+    doubled = [_NEGATIONS[-1] + word for words in adjectives.values() for word in words]
     errors = [open_phrases(run, doubled, name).residual()[:, -1].mean() for name in expansions]
     drawn.add_row("error of the sum", "", *(magnitude(float(error)) for error in errors))
     return drawn

@@ -23,7 +23,7 @@ from unrolled.lab.models.quick_optimisers import without_compiler
 
 __all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
 
-EVALUATION_BATCH = 256
+_EVALUATION_BATCH = 256
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def outputs_of(model: nn.Module, sequences: Sequence[NDArray[Any]]) -> NDArray[n
     dtype = torch.int64 if sequences[0].ndim == 1 else torch.float64
     lengths = torch.tensor([len(one) for one in sequences])
     found: NDArray[np.float64] | None = None
-    for which in length_buckets(lengths, EVALUATION_BATCH):
+    for which in length_buckets(lengths, _EVALUATION_BATCH):
         batch = padded([sequences[k] for k in which.tolist()], dtype)
         values = model(batch.values, batch.lengths).numpy()
         if found is None:

@@ -18,7 +18,7 @@ from unrolled.lab.data.spans import TagGrammar
 
 __all__ = ["IndependentTags", "LinearChainCRF", "TagOutput"]
 
-NEVER = -1e4
+_NEVER = -1e4
 """The score of an impossible transition: its exponential is 0, and unlike infinity it does not spoil gradients."""
 
 
@@ -78,7 +78,7 @@ class LinearChainCRF(nn.Module):
     def _scores(self, prefix: str) -> dict[str, Tensor]:
         """Return the weights of the field, with impossible transitions masked."""
         return {
-            prefix + name: weight.masked_fill(~self.get_buffer(name), NEVER)
+            prefix + name: weight.masked_fill(~self.get_buffer(name), _NEVER)
             for name, weight in self.crf.named_parameters()
         }
 

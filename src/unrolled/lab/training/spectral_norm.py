@@ -23,7 +23,7 @@ from unrolled.errors import UsageError
 
 __all__ = ["SpectralBlocks", "normalise_spectrum"]
 
-WARMUP = 15
+_WARMUP = 15
 _RECURRENT = re.compile(r"weight_hh(_l\d+(_reverse)?)?")
 
 
@@ -38,7 +38,7 @@ class SpectralBlocks(nn.Module):
         blocks = weight.detach().unflatten(0, (-1, rows))
         self.register_buffer("left", normalize(torch.randn_like(blocks[:, :, :1]), dim=1))
         self.register_buffer("right", normalize(torch.randn_like(blocks[:, :1, :].mT), dim=1))
-        for _ in range(WARMUP):
+        for _ in range(_WARMUP):
             self._power_iteration(blocks)
 
     @torch.no_grad()

@@ -16,7 +16,15 @@ from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
 from unrolled.lab.papers.framework.strength import strength_section
 from unrolled.lab.papers.framework.table import MISSING, markdown_table
-from unrolled.lab.papers.framework.verdict import RULES, Comparison, agreement, compare, headline, tested, verdict
+from unrolled.lab.papers.framework.verdict import (
+    VERDICT_RULES,
+    Comparison,
+    agreement,
+    compare,
+    headline,
+    tested,
+    verdict,
+)
 
 __all__ = ["gallery_page", "single_page", "write_pages"]
 
@@ -134,7 +142,7 @@ def _summary(experiments: Sequence[Experiment], runs: Sequence[_Run], store: Res
     if (unexplained := store.folder / _UNEXPLAINED).is_file():
         yield unexplained.read_text(encoding="utf-8").strip()
     yield "## How a verdict is found"
-    yield RULES
+    yield VERDICT_RULES
     yield from _not_run(experiments, runs)
 
 

@@ -12,9 +12,9 @@ from itertools import accumulate, product
 from unrolled.lab.papers.framework.experiment import Experiment, Report, Result
 from unrolled.lab.papers.framework.table import POINTS, SHARE, Number
 
-__all__ = ["RULES", "Comparison", "agreement", "compare", "headline", "tested", "verdict"]
+__all__ = ["VERDICT_RULES", "Comparison", "agreement", "compare", "headline", "tested", "verdict"]
 
-RULES = f"""\
+VERDICT_RULES = f"""\
 1. If an item lists claims of its source, or conditions that we set beforehand, we check these. Any other item is
    compared by the published numbers of its first table, or of those of its columns that the item's file names.
 2. A number agrees if it is within {POINTS:g} percentage points of the published one (numbers in percent) or within

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "Bidirectional", "direction_scores"]
 
-PHRASE = ("freedom", "to", "feel", "contradictory", "things")
+_PHRASE = ("freedom", "to", "feel", "contradictory", "things")
 """The phrase of figure 4."""
 CLAIMS = (("forward", 4, 3, -1), ("forward", 4, 0, 1), ("backward", 0, 1, 1), ("backward", 0, 0, 1))
 """Statements of the caption: direction, the word read last, the word read first, and the sign of the score."""
@@ -81,7 +81,7 @@ class Bidirectional(Experiment):
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
         """Train, and score all sequences of the phrase."""
         run = learn_phrases(trial, setup, bidirectional=True)
-        scores = {expansion: direction_scores(run, PHRASE, expansion).tolist() for expansion in _EXPANSIONS}
+        scores = {expansion: direction_scores(run, _PHRASE, expansion).tolist() for expansion in _EXPANSIONS}
         return {**run_metrics(run), "scores": scores}
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
@@ -151,7 +151,7 @@ def _score(result: Result, expansion: str, claim: Claim) -> float:
 def _read_and_sign(claim: Claim) -> tuple[str, str]:
     """Give the words in the order in which they are read, and the sign."""
     direction, end, start, sign = claim
-    words = PHRASE[start : end + 1] if end >= start else PHRASE[start : None if end == 0 else end - 1 : -1]
+    words = _PHRASE[start : end + 1] if end >= start else _PHRASE[start : None if end == 0 else end - 1 : -1]
     return f'{direction}, "{" ".join(words)}"', "above 0" if sign > 0 else "below 0"
 
 
@@ -163,7 +163,7 @@ def _draw(results: Sequence[Result], expansion: str) -> Figure:
         limit = max(abs(score) for triangle in triangles for line in triangle for score in line)
         pair = panels[row * len(_DIRECTIONS) : (row + 1) * len(_DIRECTIONS)]
         for way, (panel, triangle) in enumerate(zip(pair, triangles, strict=True)):
-            places = range(len(PHRASE))
+            places = range(len(_PHRASE))
             read = [(end, start) for end in places for start in places if (start <= end if way == 0 else start >= end)]
             values = [[triangle[end][start] if (end, start) in read else nan for start in places] for end in places]
             panel.imshow(values, cmap=colour_map(), vmin=-limit, vmax=limit)
@@ -172,8 +172,8 @@ def _draw(results: Sequence[Result], expansion: str) -> Figure:
                 written = text_colour(colour(score, limit))
                 panel.text(start, end, f"{score:+.1f}", ha="center", va="center", color=written, fontsize=8)
             panel.grid(visible=False)
-            panel.set_xticks(places, PHRASE, rotation=30, ha="right")
-            panel.set_yticks(places, PHRASE)
+            panel.set_xticks(places, _PHRASE, rotation=30, ha="right")
+            panel.set_yticks(places, _PHRASE)
             title = f"{result.trial.settings['encoder'].upper()}, {_DIRECTIONS[way]}, {_EXPANSIONS[expansion]}"
             panel.set(title=title, xlabel="read first", ylabel="read last")
         figure.colorbar(pair[0].images[0], ax=pair, label="polarity score (logits)")

@@ -27,7 +27,7 @@ from unrolled.lab.papers.analyses.attribution_methods.phrase_scores import gradi
 from unrolled.lab.papers.analyses.attribution_methods.sampled_attributions import kernel_shap, lime, shapley_sampling
 from unrolled.whole_model.account import account
 
-__all__ = ["METHODS_WITH_A_NUMBER", "TokenAttribution", "attribute", "attributor"]
+__all__ = ["TokenAttribution", "attribute", "attributor"]
 
 _AT_ONCE = 512
 """Interpolated texts in a batch of integrated gradients."""
@@ -63,8 +63,8 @@ def attributor(method: str) -> Attributor:
     name, _, number = method.partition(", ")
     if method in _PLAIN:
         return _masked(_PLAIN[method])
-    if name in METHODS_WITH_A_NUMBER:
-        return _masked(METHODS_WITH_A_NUMBER[name](int(number)))
+    if name in _METHODS_WITH_A_NUMBER:
+        return _masked(_METHODS_WITH_A_NUMBER[name](int(number)))
     if name == "account":
         return _masked(partial(_account, expansion=number))
     return _masked(partial(_ngrams, expansion=method))
@@ -188,7 +188,7 @@ _PLAIN: dict[str, Attributor] = {
     "DeepLift": lambda explained: TokenAttribution(*deep_lift(explained)),
     "kernel SHAP, 2M + 2048": lambda explained: TokenAttribution(*kernel_shap(explained, 2048, of_each_word=2)),
 }
-METHODS_WITH_A_NUMBER: dict[str, Callable[[int], Attributor]] = {
+_METHODS_WITH_A_NUMBER: dict[str, Callable[[int], Attributor]] = {
     "integrated gradients": _integrated_gradients,
     "Shapley sampling": lambda samples: lambda explained: TokenAttribution(*shapley_sampling(explained, samples)),
     "kernel SHAP": lambda samples: lambda explained: TokenAttribution(*kernel_shap(explained, samples)),

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Explained
 
-__all__ = ["SHARES", "Deletion", "delete"]
+__all__ = ["Deletion", "delete"]
 
-SHARES = (0.05, 0.1, 0.2, 0.5)
+_SHARES = (0.05, 0.1, 0.2, 0.5)
 """The shares of words that are deleted: ERASER's without 1%, which is at most one word in texts of up to 100."""
 _RESTORED = (0.1, 0.3, 0.5, 0.7, 0.9)
 """The shares of words that are restored in the insertion curve."""
@@ -69,7 +69,7 @@ def delete(explained: Explained, values: Tensor) -> Deletion:
     rank = values.masked_fill(~explained.inside, -torch.inf).argsort(dim=1, descending=True).argsort(dim=1)
     whole = _probability(explained)
     lost: dict[str, list[Tensor]] = {"without": [], "alone": [], "blanked": [], "rest blanked": []}
-    for share in SHARES:
+    for share in _SHARES:
         count = (share * explained.lengths.double()).ceil().long().clamp_max(explained.lengths - 1)
         highest = rank < count[:, None]
         others = explained.inside & ~highest

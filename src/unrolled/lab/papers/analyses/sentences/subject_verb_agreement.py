@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-__all__ = ["FORMS", "VOCABULARY", "AgreementSentence"]
+__all__ = ["VOCABULARY", "AgreementSentence"]
 
 _NOUNS = {
     "cat": "cats", "dog": "dogs", "bird": "birds", "child": "children", "farmer": "farmers", "teacher": "teachers",
@@ -27,10 +27,10 @@ _VERBS = ("chase", "know", "love", "hear", "see", "follow", "help", "find")
 _PLACES = ("near", "behind", "beside", "with")
 _ADJECTIVES = ("old", "young", "quiet", "clever", "hungry")
 _ADVERBS = ("often", "always", "rarely")
-FORMS = {verb: f"{verb}s" for verb in _VERBS}
+_FORMS = {verb: f"{verb}s" for verb in _VERBS}
 """The singular form of each verb, by its plural form."""
 VOCABULARY = (
-    "the", "that", ",", "which", "looked", "very", ".", *_NOUNS, *_NOUNS.values(), *FORMS, *FORMS.values(), *_PLACES,
+    "the", "that", ",", "which", "looked", "very", ".", *_NOUNS, *_NOUNS.values(), *_FORMS, *_FORMS.values(), *_PLACES,
     *_ADJECTIVES, *_ADVERBS,
 )  # fmt: skip
 """Every word."""
@@ -50,13 +50,13 @@ class AgreementSentence:
     @property
     def plural(self) -> bool:
         """Whether subject and verb are plural."""
-        return self.words[self.verb] in FORMS
+        return self.words[self.verb] in _FORMS
 
     @cached_property
     def forms(self) -> tuple[str, str]:
         """Both forms of the verb, the correct one first."""
         verb = self.words[self.verb]
-        return (verb, FORMS[verb]) if self.plural else (verb, verb.removesuffix("s"))
+        return (verb, _FORMS[verb]) if self.plural else (verb, verb.removesuffix("s"))
 
     @classmethod
     def draw(cls, distance: int, generator: random.Random) -> Self:
@@ -79,7 +79,7 @@ def _noun(plural: bool, generator: random.Random) -> str:
 
 
 def _verb(plural: bool, generator: random.Random) -> str:
-    return generator.choice(list(FORMS if plural else FORMS.values()))
+    return generator.choice(list(_FORMS if plural else _FORMS.values()))
 
 
 def _phrase(length: int, generator: random.Random) -> tuple[Sequence[str], bool | None]:
