@@ -98,7 +98,7 @@ class Layout:
 
 
 def read_batch(
-    inputs: Tensor | PackedSequence, size: int, batch_first: bool, lengths: Lengths = None
+    inputs: Tensor | PackedSequence, size: int, batch_first: bool, lengths: Lengths
 ) -> tuple[Tensor, Layout]:
     """Convert a user's inputs to shape (time, batch, input), with padding set to zero; return their form as well.
 

@@ -27,7 +27,7 @@ from unrolled.linalg.structured import Term
 __all__ = ["MIGRU", "MILSTM", "MIRNN", "IntegratedCell"]
 
 
-def input_terms_of(*recurrent: Term) -> tuple[Term, ...]:
+def _input_terms_of(*recurrent: Term) -> tuple[Term, ...]:
     """Repeat the terms of U h for W x; their diagonals get the suffix ``_input``."""
     return tuple(Term(term.part, f"{term.diagonal}_input", term.product) for term in recurrent)
 
@@ -95,7 +95,7 @@ class MIRNN(IntegratedCell):
     name = "mi_rnn"
     products = (1, 1)
     recurrent_terms = (Term("hidden", "slope"),)
-    input_terms = input_terms_of(*recurrent_terms)
+    input_terms = _input_terms_of(*recurrent_terms)
 
     activation: Activation = TANH
 
@@ -137,7 +137,7 @@ class MIGRU(IntegratedCell):
     products = (3, 3)
     carry = (Term("hidden", "keep"),)
     recurrent_terms = (Term("hidden", "reset", 0), Term("hidden", "update", 1), Term("hidden", "candidate", 2))
-    input_terms = input_terms_of(*recurrent_terms)
+    input_terms = _input_terms_of(*recurrent_terms)
 
     gate: Activation = SIGMOID
     candidate: Activation = TANH
@@ -205,7 +205,7 @@ class MILSTM(IntegratedCell):
         *repeated_terms(Term("cell", "input", 0), Term("cell", "forget", 1), Term("cell", "candidate", 2)),
         Term("hidden", "output", 3),
     )
-    input_terms = input_terms_of(*recurrent_terms)
+    input_terms = _input_terms_of(*recurrent_terms)
 
     gate: Activation = SIGMOID
     candidate: Activation = TANH

@@ -24,7 +24,7 @@ from unrolled.weights.foreign_file import describe_foreign
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["convert", "find_state_dict", "read_checkpoint"]
+__all__ = ["convert", "read_checkpoint"]
 
 _ITSELF = "."  # the key of the outermost mapping
 _DEEPEST = 100  # a mapping may hold itself
@@ -57,7 +57,7 @@ def convert(
         raise UsageError(f"{target} is the checkpoint itself; give another path, e.g. {source.stem}.safetensors")
     check_new(target, force, ".safetensors")
     checkpoint, classes = read_checkpoint(source)
-    found, left_out = find_state_dict(checkpoint, key)
+    found, left_out = _find_state_dict(checkpoint, key)
     from safetensors.torch import save
 
     tensors = {name: _plain(source, name, tensor) for name, tensor in found.items()}
@@ -153,7 +153,7 @@ def _refuse_program(path: Path) -> None:
             )
 
 
-def find_state_dict(checkpoint: object, key: str | None = None) -> tuple[dict[str, Tensor], list[str]]:
+def _find_state_dict(checkpoint: object, key: str | None) -> tuple[dict[str, Tensor], list[str]]:
     """Find the state dict in a checkpoint: the mapping itself, or the one mapping of tensors inside it.
 
     Returns the tensors by name, and the names of all other entries. ``key`` names the entry if there are several: its

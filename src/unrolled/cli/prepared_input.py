@@ -59,7 +59,7 @@ class PreparedInput:
         inputs = tuple(each.double() if each.is_floating_point() else each for each in self.inputs)
         return replace(self, model=copy.deepcopy(self.model).double(), inputs=inputs)
 
-    def choose_target(self, target: str | None = None, against: str | None = None) -> ChosenTarget:
+    def choose_target(self, target: str | None, against: str | None) -> ChosenTarget:
         """Choose a class by label or index, minus the class ``against``.
 
         None stands for the predicted class; of two classes, minus the other one unless ``target`` is given.

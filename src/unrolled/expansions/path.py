@@ -22,7 +22,7 @@ from unrolled.expansions.base import Linearisation
 from unrolled.linalg.operators import Operator
 from unrolled.linalg.quadrature import gauss_legendre, relative_error
 
-__all__ = ["Path", "step_errors"]
+__all__ = ["Path"]
 
 _FIRST, _LAST = 6, 192
 """Numbers of nodes at which a quadrature begins and gives up."""
@@ -34,7 +34,7 @@ large tolerance a slope that jumps, as that of relu does, changes the error by l
 """
 
 
-def step_errors(ray: Ray[Any], g: Tensor, operator: Operator) -> Tensor:
+def _step_errors(ray: Ray[Any], g: Tensor, operator: Operator) -> Tensor:
     """Compute the relative error of each single step, ‖s_t - g_t - A_t s_{t-1}‖ / ‖s_t‖.
 
     Args:
@@ -68,7 +68,7 @@ class Path(Linearisation):
         known: list[tuple[Tensor, Operator]] = []
         while True:
             operator: Operator = replace(ray.operator(gauss_legendre(nodes)), by_quadrature=True)
-            errors = step_errors(ray, ray.origin, operator)
+            errors = _step_errors(ray, ray.origin, operator)
             previous, error = error, float(errors.max())
             stalled = error > 0.5 * previous and error < 1000 * rounding
             if error <= accepted or stalled:

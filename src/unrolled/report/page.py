@@ -123,7 +123,7 @@ def save_page(path: str | os.PathLike[str], attributions: Sequence[Attribution])
 def save_pages(
     path: str | os.PathLike[str],
     examples: Sequence[Sequence[Attribution]],
-    title: str | None = None,
+    title: str | None,
     phrases: CorpusPhrases | None = None,
 ) -> None:
     """Write the page of :func:`render_pages` to a file, whole or not at all."""

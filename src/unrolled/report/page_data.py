@@ -22,7 +22,7 @@ from unrolled.report.formatting import clip, magnitude, minus, share_of, visible
 from unrolled.report.page_view import panel_labels, sum_of_ngrams, waterfall_of_ledger
 from unrolled.report.spans import Quantity, by_span, largest_phrases, rows_by_order
 
-__all__ = ["Option", "PageExample", "chosen", "examples_data", "longest_shown", "numbers_of_alike", "options_of"]
+__all__ = ["Option", "PageExample", "chosen", "examples_data", "longest_shown", "numbers_of_alike"]
 
 NUMBERS = 1_500_000
 """Largest number of numbers on a page. Longer n-grams are left out of the triangles beyond it."""
@@ -56,10 +56,10 @@ class PageExample:
     @property
     def options(self) -> list[Option]:
         """The outputs that a reader can choose, the first of them shown first."""
-        return options_of(self.attributions)
+        return _options_of(self.attributions)
 
 
-def options_of(attributions: Sequence[Attribution]) -> list[Option]:
+def _options_of(attributions: Sequence[Attribution]) -> list[Option]:
     """List the outputs that all attributions know; of two classes the difference comes first, unless one is alone."""
     first = attributions[0]
     outputs = first.outputs

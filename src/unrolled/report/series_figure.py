@@ -28,7 +28,7 @@ _LABELLED, _NAME, _LETTER = 12, 20, 0.066
 """Largest number of steps with a label, characters of a label, and inches of one of them."""
 
 
-def series_figure(attribution: Attribution, limit: float | None = None) -> Figure:
+def series_figure(attribution: Attribution, limit: float | None) -> Figure:
     """Draw the numbers that a model read, and what each contributed at each step.
 
     Args:

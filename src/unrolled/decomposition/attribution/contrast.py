@@ -9,10 +9,10 @@ from unrolled.decomposition.attribution.ledger import Ledger
 from unrolled.decomposition.attribution.number_notes import number_notes
 from unrolled.decomposition.attribution.triangle import Triangle
 
-__all__ = ["contrast", "of_output"]
+__all__ = ["of_output"]
 
 
-def contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
+def _contrast(one: Attribution, other: Attribution, name: str) -> Attribution:
     """Subtract an attribution from another one of the same sequence and expansion.
 
     Scores and contributions are linear in the output, so the difference is the attribution of the difference. Its
@@ -56,7 +56,7 @@ def of_output(attribution: Attribution, target: int, against: int | None) -> Att
     name = attribution.outputs.contrast_name(target, against)
     found = attribution.by_class[target]
     if against is not None:
-        found = contrast(found, attribution.by_class[against], name)
+        found = _contrast(found, attribution.by_class[against], name)
     return replace(
         found,
         target=name,

@@ -25,7 +25,7 @@ from unrolled.decomposition.recurrences.sweeps import (
 from unrolled.linalg.quadrature import relative_error
 from unrolled.model_runs.eval_mode import without_grad_and_autocast
 
-__all__ = ["NGramScores", "score_each", "scored_blocks", "scored_lengths"]
+__all__ = ["NGramScores", "score_each", "scored_blocks"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def scored_blocks(
         yield block, of_score, of_weight
 
 
-def scored_lengths(sequence: AffineSequence, weights: Tensor, longest: int) -> Iterator[tuple[int, Tensor, Tensor]]:
+def _scored_lengths(sequence: AffineSequence, weights: Tensor, longest: int) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Multiply the n-grams of each length with the weight of the scores and with that of the step where they end.
 
     Args:
@@ -178,7 +178,7 @@ class _Totals:
         entering = layout.turn(entering[..., None], d)[..., 0]
         self.tokens.add_(share * entering.permute(1, 2, 0).double())
         self.initial.add_(share * of_start.double())
-        for length, of_score, of_weight in scored_lengths(sequence, weight, longest):
+        for length, of_score, of_weight in _scored_lengths(sequence, weight, longest):
             self.scores[:, :, d, length - 1 :, length - 1] += share * of_score
             self.contributions[:, :, d, length - 1 :, length - 1] += share * of_weight
         return running_sum(sequence)

@@ -20,10 +20,10 @@ from unrolled.held_forward.token_ids.written_positions import WRITES
 __all__ = ["held_outside", "where_operands"]
 
 
-def with_rows(call: HeldCall, values: Any, like: Tensor) -> Any:
+def _with_rows(call: HeldCall, values: Any, like: Tensor) -> Any:
     """Turn every number and every tensor without value among the summands into rows."""
     if isinstance(values, tuple | list):
-        return of_kind(values, (with_rows(call, each, like) for each in values))
+        return of_kind(values, (_with_rows(call, each, like) for each in values))
     if isinstance(values, bool | int | float | complex):
         return call.rows.constant(torch.full_like(like.detach(), values)) if values else values
     if isinstance(values, Tensor) and not carries(values):
@@ -78,7 +78,7 @@ def complex_number(call: HeldCall) -> Tensor:
     """Compute a + ib, whose entries are of two operands each, as those of a sum are."""
     parts = call.bind("real", "imag")
     like = next(each for each in parts if carries(each))
-    return call.gates.keep_sum(call.function(*with_rows(call, parts, like)), parts, lambda each: call.function(*each))
+    return call.gates.keep_sum(call.function(*_with_rows(call, parts, like)), parts, lambda each: call.function(*each))
 
 
 @rule(*JOINS, "block_diag")
@@ -93,7 +93,7 @@ def join(call: HeldCall) -> Tensor:
         return result
 
     like = next(each for each in operands(parts) if carries(each))
-    return call.gates.keep_chosen(joined(with_rows(call, parts, like)), parts, joined)
+    return call.gates.keep_chosen(joined(_with_rows(call, parts, like)), parts, joined)
 
 
 @rule("diff")
@@ -117,7 +117,7 @@ def pad_sequence(call: HeldCall) -> Tensor:
         result: Tensor = call.function(list(parts), bool(batch_first), number, *end)
         return result
 
-    result = padded(with_rows(call, list(sequences), like), 0.0)
+    result = padded(_with_rows(call, list(sequences), like), 0.0)
     if padding:
         result = result + call.rows.constant(padded([torch.zeros_like(each.detach()) for each in sequences], padding))
     return call.gates.keep_chosen(result, (*sequences, padding or 0.0), lambda parts: padded(parts[:-1], parts[-1]))
@@ -139,7 +139,7 @@ def where(call: HeldCall) -> Tensor:
     dtype = torch.result_type(a, b)
 
     def term(each: Any) -> Any:
-        rows = with_rows(call, each, like.to(dtype))
+        rows = _with_rows(call, each, like.to(dtype))
         return rows.to(dtype) if isinstance(rows, Tensor) else rows  # of a real and a complex one torch has no gradient
 
     result = torch.where(held, term(a), term(b))
@@ -164,7 +164,7 @@ def fill(call: HeldCall) -> Tensor:
     """Replace all entries by a number, which becomes a row or carries value itself."""
     x, value = call.bind("input", "value")
     if isinstance(value, Tensor):
-        return with_rows(call, value, x).to(x.dtype).expand_as(x)
+        return _with_rows(call, value, x).to(x.dtype).expand_as(x)
     return call.rows.constant(torch.full_like(x.detach(), value or 0.0))
 
 
@@ -190,7 +190,7 @@ def setitem(call: HeldCall) -> None:
     if not carries(x) and bool(x.count_nonzero()):
         x.copy_(call.rows.constant(x))
     with parts_refused("setitem"):
-        x[index] = with_rows(call, value, x) if isinstance(value, Tensor) else value
+        x[index] = _with_rows(call, value, x) if isinstance(value, Tensor) else value
     if isinstance(value, int | float) and value:
         inside = torch.zeros_like(x.detach())
         inside[index] = value
@@ -209,7 +209,7 @@ def _written(whole: Tensor, index: Any, part: Any) -> Tensor:
 @rule("copy")
 def copy(call: HeldCall) -> Tensor:
     """Take another tensor's value, in the shape and type of the first."""
-    x, source = call.args[0], with_rows(call, call.args[1], call.args[0])
+    x, source = call.args[0], _with_rows(call, call.args[1], call.args[0])
     with call.mode:
         return source.to(x.dtype).expand_as(x)
 
@@ -221,7 +221,7 @@ def write(call: HeldCall) -> Tensor:
         call = _without_unread(call)
     like = next(each for each in operands(call.args) if carries(each))
     floating = [
-        with_rows(call, each, like) if isinstance(each, Tensor) and each.is_floating_point() else each
+        _with_rows(call, each, like) if isinstance(each, Tensor) and each.is_floating_point() else each
         for each in call.args
     ]
     result = call.run(*floating)

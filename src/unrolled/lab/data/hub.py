@@ -27,7 +27,6 @@ __all__ = [
     "hub_files",
     "hub_rows",
     "is_hub_object",
-    "open_hub_dataset",
     "read_hub_dataset",
     "read_hub_split",
 ]
@@ -53,7 +52,7 @@ def hub_files(data: str) -> dict[str, Path]:
     return {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.arrow"))} if folder.is_dir() else {}
 
 
-def read_hub_dataset(data: object, kind: type[C], reading: Reading = PLAIN) -> C:
+def read_hub_dataset(data: object, kind: type[C], reading: Reading) -> C:
     """Read a dataset as a corpus.
 
     Args:
@@ -79,9 +78,7 @@ def read_hub_dataset(data: object, kind: type[C], reading: Reading = PLAIN) -> C
     return cast("C", corpus)
 
 
-def read_hub_split(
-    data: str, kind: type[Corpus[Any]], known: Sequence[str], split: str, reading: Reading = PLAIN
-) -> ReadSplit:
+def read_hub_split(data: str, kind: type[Corpus[Any]], known: Sequence[str], split: str, reading: Reading) -> ReadSplit:
     """Read one split of a dataset, for a model that was trained on another corpus of this kind.
 
     ``known`` are the classes of that corpus in their order; another class is a DataError.
@@ -113,7 +110,7 @@ def _one_split(data: str, split: str, reading: Reading) -> tuple[_Rows, str]:
 
 
 def _splits(data: object) -> Mapping[str, Any]:
-    found = open_hub_dataset(data) if isinstance(data, str) else data
+    found = _open_hub_dataset(data) if isinstance(data, str) else data
     return found if isinstance(found, Mapping) else {"train": found}
 
 
@@ -125,7 +122,7 @@ def _check_kind(data: object, kind: type[Corpus[Any]]) -> None:
         )
 
 
-def open_hub_dataset(data: str) -> Any:
+def _open_hub_dataset(data: str) -> Any:
     """Open a dataset from a folder or from the library's cache, without the network."""
     name, _, configuration = data.removeprefix(HUB_PREFIX).partition(":")
     folder = Path(name)

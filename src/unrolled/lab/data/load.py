@@ -102,7 +102,7 @@ def configured_dataset(data: str) -> Dataset:
     return _configure(DATASETS.get(name), data, settings)
 
 
-def dataset_files(data: str, folder: Path | None = None) -> dict[str, Path]:
+def dataset_files(data: str, folder: Path | None) -> dict[str, Path]:
     """Return the files of a dataset in the data folder, by their names in it; none for one that is generated."""
     from unrolled.lab.data.collection.manifest import read_manifest
 

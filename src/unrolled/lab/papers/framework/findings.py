@@ -14,7 +14,7 @@ from pathlib import Path
 
 from unrolled.lab.papers.framework.experiment import Experiment, Result, Scale
 
-__all__ = ["current_findings", "fingerprint", "read_findings", "stale_note"]
+__all__ = ["current_findings", "fingerprint", "read_findings"]
 
 _BLOCK = re.compile(r"^<!-- fingerprint: (\w+) ([0-9a-f]{16}) -->\n", re.MULTILINE)
 
@@ -58,9 +58,9 @@ def current_findings(folder: Path, experiment: Experiment, scale: Scale, results
     if digits is None:
         return None
     now = fingerprint(experiment, results)
-    return text if digits == now else stale_note(scale, now)
+    return text if digits == now else _stale_note(scale, now)
 
 
-def stale_note(scale: Scale, digits: str) -> str:
+def _stale_note(scale: Scale, digits: str) -> str:
     """Say that the findings speak of other results, and the fingerprint that new findings must carry."""
     return f"The written findings speak of other results. These have the fingerprint: {scale} {digits}"

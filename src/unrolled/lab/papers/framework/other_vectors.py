@@ -13,7 +13,7 @@ from unrolled.lab.papers.framework.experiment import Experiment, Scale, Trial
 __all__ = ["begin_with"]
 
 
-def begin_with(experiments: Iterable[Experiment], file: str, folder: Path | None = None) -> list[Experiment]:
+def begin_with(experiments: Iterable[Experiment], file: str, folder: Path | None) -> list[Experiment]:
     """Replace the word vectors of those experiments that begin with pretrained ones; leave out the others.
 
     A trial's settings name the file and the size of its vectors. So its key differs from that of the item's own trial,

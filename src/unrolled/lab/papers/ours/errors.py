@@ -142,7 +142,7 @@ def _curves(results: Sequence[Result], cell: str, expansion: str, decay: float) 
     return [result["errors"][expansion] for result in chosen if expansion in result["errors"]]
 
 
-def _after(curves: Sequence[Mapping[str, Any]], words: int, which: str = "median") -> float | None:
+def _after(curves: Sequence[Mapping[str, Any]], words: int, which: str) -> float | None:
     """Give the median over seeds of the error after some words, which may be infinite."""
     values = [curve[which][words - 1] for curve in curves if len(curve[which]) >= words]
     return median(inf if value is None else value for value in values) if values else None
