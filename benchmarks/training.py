@@ -79,14 +79,14 @@ def share(task: str, steps: int) -> str:
     clock = Clock()
     learned = kind.from_corpus(corpus, kind.Architecture())
     with tempfile.TemporaryDirectory() as room:
-        # judging is not what is measured here: a handful of examples will do
+        # evaluation is not what is measured here: a handful of examples will do
         few = {"dev": corpus.dev[:20], "test": corpus.test[:20]} if isinstance(corpus.dev, tuple) else {}
         small = type(corpus)(**{**vars(corpus), **few})
         train(learned, small, settings, Path(room) / "run", data=DataSettings(data=(corpus.name,)), callback=clock)
         lines = (Path(room) / "run" / "times.jsonl").read_text().splitlines()
     in_steps = sum(json.loads(line)["training"] for line in lines)
-    judged = sum(json.loads(line)["judging"] for line in lines[:-1])  # the last comes after the last step
-    whole = clock.times[-1] - clock.times[0] - judged
+    evaluation = sum(json.loads(line)["evaluation"] for line in lines[:-1])  # the last comes after the last step
+    whole = clock.times[-1] - clock.times[0] - evaluation
     return f"| {task} | {title} | {len(clock.times) - 1} | {in_steps / whole:.1%} |"
 
 

@@ -23,7 +23,7 @@ def test_the_table_and_the_log_say_the_same(trained):
     assert steps == list(range(4, trained.metrics["steps"] + 1, 4))
     times = [json.loads(line) for line in (trained.folder / "times.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in times] == list(range(1, trained.metrics["epochs"] + 1))
-    assert all(line["training"] > 0 for line in times)
+    assert all(line["training"] > 0 and line["evaluation"] > 0 for line in times)
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"best": true}', '{"step": "a", "best": 1}', "3"])

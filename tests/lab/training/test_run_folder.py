@@ -17,6 +17,7 @@ from unrolled.lab.training.run_config import load_config
 from unrolled.lab.training.run_creation import check_destination
 from unrolled.lab.training.run_files import weights_content
 from unrolled.lab.training.run_folder import load_run
+from unrolled.lab.training.training_state import TrainingState
 
 FILES = {
     "README.md",
@@ -270,6 +271,7 @@ def renamed(path, tensors, record):
         {"history": [{}]},
         {"window": None},
         {"logs": [1]},
+        {"evaluation": "x"},
         {"judging": "x"},
         {"unheard": 1},
         "[" * 100_000,
@@ -286,6 +288,14 @@ def test_a_checkpoint_that_no_training_wrote_is_refused_in_one_line(folder, corp
     with pytest.raises(DataError) as caught:
         resume(folder, corpus)
     assert "\n" not in str(caught.value)
+
+
+def test_a_checkpoint_that_has_the_former_name_of_the_seconds_of_evaluation_is_read():
+    record = TrainingState(step=3, evaluation=1.5).to_record()
+    former = {"judging" if name == "evaluation" else name: value for name, value in record.items()}
+    assert (
+        TrainingState.from_record(former) == TrainingState.from_record(record) == TrainingState(step=3, evaluation=1.5)
+    )
 
 
 @pytest.mark.parametrize("name", ["order", "rank.0.generator.torch", "rank.0.generator.numpy"])

@@ -72,11 +72,11 @@ class Logs:
         """Write a line about the steps since the last line: mean loss and norm, and the last learning rate."""
         self._write(dict(zip(_COMMON, (step, epoch, loss, norm, lr), strict=True)))
 
-    def log_epoch(self, epoch: Epoch, training: float, judging: float, predictions: int) -> None:
+    def log_epoch(self, epoch: Epoch, training: float, evaluation: float, predictions: int) -> None:
         """Write the line of an epoch, and how many seconds its training and its evaluation took."""
         self._write(epoch_to_record(epoch))
         rate = round(predictions / training, 1) if training else None
-        times = {"epoch": epoch.number, "training": training, "judging": judging, "predictions_per_second": rate}
+        times = {"epoch": epoch.number, "training": training, "evaluation": evaluation, "predictions_per_second": rate}
         self._append(TIMES, json.dumps(times) + "\n")
 
     def _write(self, record: Mapping[str, Any]) -> None:

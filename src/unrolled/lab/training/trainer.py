@@ -205,7 +205,7 @@ class Trainer:
         state.history.append(epoch)
         state.predictions += state.whole.predictions
         state.training += state.whole.seconds
-        state.judging += seconds
+        state.evaluation += seconds
         self.callback.on_epoch(epoch, state.best_epoch, state.whole.seconds + seconds)
         state.epoch, state.batch, state.whole, self.hidden_state = state.epoch + 1, 0, RunningMeans(), ()
         self.order_state = self.order.get_state()

@@ -65,7 +65,7 @@ class TrainingState:
     """Predictions in the epochs that have ended."""
     training: float = 0.0
     """Seconds spent on their steps."""
-    judging: float = 0.0
+    evaluation: float = 0.0
     """Seconds spent on evaluation on dev."""
     logs: dict[str, int] = field(default_factory=dict)
     """Sizes of the log's files in bytes."""
@@ -119,7 +119,7 @@ class TrainingState:
             "best_epoch": best.number,
             "epochs": len(self.history),
             "steps": self.step,
-            "seconds": round(self.training + self.judging, 3),
+            "seconds": round(self.training + self.evaluation, 3),
             "predictions_per_second": round(self.predictions / self.training, 1),
             "parameters": parameters,
         }
@@ -133,6 +133,8 @@ class TrainingState:
         """Return the state of a JSON object."""
         try:
             values = dict(record)
+            if "judging" in values:  # the name of these seconds in checkpoints of earlier versions
+                values["evaluation"] = values.pop("judging")
             window, whole = RunningMeans(**values.pop("window")), RunningMeans(**values.pop("whole"))
             history = [epoch_from_record(epoch) for epoch in values.pop("history")]
             state = cls(**values, window=window, whole=whole, history=history)
@@ -144,7 +146,7 @@ class TrainingState:
     def _check(self) -> None:
         """Refuse values that no training has; ValueError."""
         counts = {"epoch": self.epoch, "batch": self.batch, "step": self.step, "predictions": self.predictions}
-        numbers = {"training": self.training, "judging": self.judging}
+        numbers = {"training": self.training, "evaluation": self.evaluation}
         for each in (self.window, self.whole):
             counts |= {"predictions of a mean": each.predictions, "norms": each.norms}
             numbers |= {"loss": each.loss, "norm": each.norm, "seconds": each.seconds}

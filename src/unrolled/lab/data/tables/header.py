@@ -13,7 +13,7 @@ from unrolled.lab.data.tables.names import LABELS, TEXTS, is_usual_name
 from unrolled.lab.data.tables.values import is_number, is_value, mean_words, share
 from unrolled.lab.data.text_files import without_escapes
 
-__all__ = ["FirstLine", "count_above", "judge_first", "names_surely"]
+__all__ = ["FirstLine", "count_above", "kind_of_first_line", "names_surely"]
 
 _NAME_WORDS = 3  # a column's name has no more
 _TEXT_WORDS = 6  # free text has more, so that a name is not taken for one
@@ -28,7 +28,7 @@ class FirstLine(Enum):
     ROW = 3
 
 
-def judge_first(
+def kind_of_first_line(
     path: Path, line: int, first: Sequence[str], others: Sequence[Sequence[str]], reading: Reading
 ) -> FirstLine:
     """Tell whether a line names the columns of the rows below it; DataError if that cannot be told.

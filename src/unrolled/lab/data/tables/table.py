@@ -13,7 +13,7 @@ from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.reading import Reading
 from unrolled.lab.data.tables.columns import Columns, choose_columns, choose_text
 from unrolled.lab.data.tables.dialect import Dialect, read_records, sniff
-from unrolled.lab.data.tables.header import FirstLine, count_above, judge_first
+from unrolled.lab.data.tables.header import FirstLine, count_above, kind_of_first_line
 from unrolled.lab.data.text_files import check_escaped, iter_lines_escaped
 
 __all__ = ["TextTable", "open_table", "open_texts", "spread"]
@@ -149,12 +149,12 @@ def _begin(path: Path, dialects: Sequence[Dialect], reading: Reading, lines: Seq
     above = count_above([fields for _, fields in head], dialect.quotes, reading)
     line, first = head[above]
     rows = spread((fields for _, fields in chain(head[above + 1 :], records)), _SAMPLE)
-    judged = judge_first(path, line, first, rows, reading)
-    if judged is FirstLine.ROW:
+    kind = kind_of_first_line(path, line, first, rows, reading)
+    if kind is FirstLine.ROW:
         return _Beginning(dialect, rows=[*(fields for _, fields in head[: above + 1]), *rows])
     if foreign := next(filter(None, (check_escaped(path, line, name) for name in first)), None):
         raise foreign
-    return _Beginning(dialect, above, tuple(first), rows, line if judged is FirstLine.GUESSED else 0)
+    return _Beginning(dialect, above, tuple(first), rows, line if kind is FirstLine.GUESSED else 0)
 
 
 def spread(items: Iterable[T], most: int) -> list[T]:

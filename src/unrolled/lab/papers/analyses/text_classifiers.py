@@ -63,7 +63,7 @@ SMOKE_NETWORKS: dict[str, Mapping[str, Any]] = {
 KINDS: dict[str, Mapping[str, Any]] = {**_NETWORKS, **OVER_TRAINED, **SMOKE_NETWORKS}
 """All of them: their data, architecture and training."""
 
-_JUDGED = 1000
+_EVALUATED_TEXTS = 1000
 """Training texts that an over-trained network is evaluated on."""
 _TRAINING = ("epochs", "patience", "lr", "batch")
 _MODEL = ("encoder", "layers", "bidirectional", "pooling", "hidden", "embedding")
@@ -90,7 +90,7 @@ def learn(network: Mapping[str, Any], corpus: Classification, seed: int, setup: 
     if not made_up:
         training["vectors"] = find_file(GLOVE, setup.data)
     if network.get("judged on") == "train":
-        corpus = replace(corpus, dev=corpus.train[:_JUDGED])
+        corpus = replace(corpus, dev=corpus.train[:_EVALUATED_TEXTS])
     return train_once(setup, "classify", corpus, model, training)
 
 

@@ -39,7 +39,7 @@ that diverged are left out of means. Unless an item says otherwise, epochs and s
 each training was measured once on test data."""
 _UNEXPLAINED = "unexplained.md"
 """In the folder of results: a section of the summary, written by hand."""
-_JUDGED = {True: "agrees", False: "differs", None: "not tested, no training has learned"}
+_OUTCOMES = {True: "agrees", False: "differs", None: "not tested, no training has learned"}
 _COLUMNS = ("item", "scale", "trials", "seeds, at most", "number", "published", "ours", "agree", "verdict")
 
 
@@ -171,12 +171,12 @@ def _item(runs: Sequence[_Run], store: ResultStore, links: Sequence[Mapping[str,
     yield f"`{experiment.name}`: {experiment.source}."
     for run, figures in zip(runs, links, strict=True):
         yield f"## Scale {run.scale}"
-        judged = (
+        compared = (
             f" ({agreement(run.comparisons)}; [rules](README.md#how-a-verdict-is-found))" if run.comparisons else ""
         )
-        yield f"Verdict: **{verdict(run.comparisons)}**{judged}."
+        yield f"Verdict: **{verdict(run.comparisons)}**{compared}."
         if experiment.claims(run.results):
-            yield "\n".join(f"- {_JUDGED[each.agrees]}: {each.what}" for each in run.comparisons)
+            yield "\n".join(f"- {_OUTCOMES[each.agrees]}: {each.what}" for each in run.comparisons)
         if findings := current_findings(store.folder, experiment, run.scale, run.results):
             yield findings
         yield from (table.markdown() for table in run.report.tables)
