@@ -51,6 +51,7 @@ from unrolled.lab.papers.framework.trial_training import full_settings, train_on
 from unrolled.lab.training.run_folder import Run
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["NegationRates", "rates"]
@@ -287,14 +288,7 @@ def _draw(results: Sequence[Result]) -> Figure:
         expansions = list(mine[0]["expansions"])
         for row, measure in enumerate(("flips", _VERY)):
             panel = panels[row * len(shown) + column]
-            for number, (kind, label) in enumerate(_KINDS.items()):
-                for place, expansion in enumerate(expansions):
-                    if not _values(mine, expansion, kind, measure):
-                        continue
-                    value, low, high = (100 * each for each in _mean(mine, expansion, kind, measure))
-                    y = place + 0.3 * (number - 0.5)
-                    panel.plot([low, high], [y, y], color=COLOURS[number], linewidth=1.5)
-                    panel.plot(value, y, MARKERS[number], color=COLOURS[number], label=label if place == 0 else None)
+            _draw_values(panel, mine, expansions, measure)
             panel.set_yticks(range(len(expansions)), expansions)
             panel.set(xlim=(-3, 103), ylim=(most - 0.5, -0.5))
             panel.set_xlabel("flips after not, %" if measure == "flips" else "strengthened by very, %")
@@ -304,3 +298,13 @@ def _draw(results: Sequence[Result]) -> Figure:
         panels[column].set_title(name)
     legend_below(figure, panels[0], len(_KINDS))
     return figure
+
+
+def _draw_values(panel: Axes, mine: Sequence[Result], expansions: Sequence[str], measure: str) -> None:
+    """Draw a measure of each expansion in a line of its own, one kind of score above the other."""
+    for (number, (kind, label)), (place, expansion) in product(enumerate(_KINDS.items()), enumerate(expansions)):
+        if _values(mine, expansion, kind, measure):
+            value, low, high = (100 * each for each in _mean(mine, expansion, kind, measure))
+            y = place + 0.3 * (number - 0.5)
+            panel.plot([low, high], [y, y], color=COLOURS[number], linewidth=1.5)
+            panel.plot(value, y, MARKERS[number], color=COLOURS[number], label=label if place == 0 else None)
