@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unrolled.cells import CELLS, recurrent
-from unrolled.cells.parameter_budget import Fit, Sized, count_parameters, fit_parameters, read_count
+from unrolled.cells.parameter_budget import Fit, Sized, count_parameters, fit_parameters, parse_count
 from unrolled.errors import UnknownNameError, UsageError
 
 CHARACTERS = {"budget": 4_500_000, "input_size": 128, "vocabulary": 50}
@@ -112,7 +112,7 @@ def test_nothing_is_allocated():
     ],
 )
 def test_numbers_are_read(text, number):
-    assert read_count(text) == number
+    assert parse_count(text) == number
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_numbers_are_read(text, number):
 )
 def test_numbers_that_cannot_be(text):
     with pytest.raises(UsageError, match="expected") as caught:
-        read_count(text)
+        parse_count(text)
     assert "\n" not in str(caught.value)
 
 

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 import unrolled
 from unrolled.errors import ShapeError
-from unrolled.explanation.tokens.token_names import PADDING
+from unrolled.explanation.tokens.token_names import PADDING_NAME
 
 TEXTS = [[3, 4], [5, 6, 7, 8], [9]]
 WORDS = [["a", "b"], ["c", "d", "e", "f"], ["g"]]
@@ -38,10 +38,10 @@ def test_each_example_has_the_names_of_its_own_tokens(tokens):
     for place, (ids, words) in enumerate(zip(TEXTS, WORDS, strict=True)):
         alone = unrolled.account(model, packed([ids]), target=1)
         named = list(zip(found.words[place], found.tokens[place].tolist(), strict=True))
-        own = [(word, value) for word, value in named if word != PADDING]
+        own = [(word, value) for word, value in named if word != PADDING_NAME]
         assert [word for word, _ in own] == (list(map(str, ids)) if tokens is None else words)
         assert [value for _, value in own] == pytest.approx(alone.tokens.tolist(), abs=1e-12)
-        assert all(value == 0 for word, value in named if word == PADDING)
+        assert all(value == 0 for word, value in named if word == PADDING_NAME)
         assert alone.words == (tuple(map(str, ids)),)
 
 

@@ -20,7 +20,7 @@ import torch
 from unrolled.cells import recurrent
 from unrolled.errors import UsageError
 
-__all__ = ["Fit", "Sized", "count_parameters", "fit_parameters", "read_count"]
+__all__ = ["Fit", "Sized", "count_parameters", "fit_parameters", "parse_count"]
 
 _LARGEST = 10**12
 """Largest budget: a larger number is a typing error."""
@@ -59,14 +59,14 @@ class Fit:
         return min((self.below, self.above), key=lambda sized: abs(sized.parameters - self.budget))
 
 
-def read_count(text: str) -> int:
+def parse_count(text: str) -> int:
     """Parse a number of parameters such as ``4.5M``, ``350k`` or ``1_000_000``.
 
     Raises:
         UsageError: If it is not a positive whole number, or larger than 10¹².
 
     Example:
-        >>> read_count("4.5M"), read_count("350k"), read_count("1_000_000")
+        >>> parse_count("4.5M"), parse_count("350k"), parse_count("1_000_000")
         (4500000, 350000, 1000000)
     """
     found = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)([kKmMbB]?)", text.strip(), re.ASCII)

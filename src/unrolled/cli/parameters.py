@@ -31,10 +31,10 @@ def parameters(
         unrolled parameters lstm --match 350k --input 100
         unrolled parameters gru --match 4.5M --input 200 --layers 2 --vocabulary 10_000
     """
-    from unrolled.cells.parameter_budget import fit_parameters, read_count
+    from unrolled.cells.parameter_budget import fit_parameters, parse_count
 
     name = "elman" if cell == "rnn" else cell  # torch.nn.RNN, as in `unrolled train --encoder rnn`
-    fit = fit_parameters(name, read_count(match), input_size, layers, bidirectional, vocabulary)
+    fit = fit_parameters(name, parse_count(match), input_size, layers, bidirectional, vocabulary)
     nearest = fit.nearest
     typer.echo(f"{cell}, {_described(nearest, fit.budget)}")
     if vocabulary:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from torch import nn
 
@@ -29,7 +28,9 @@ __all__ = ["end_run", "preserved"]
 class _Runs:
     """The runs of a model, each from one state."""
 
-    def __init__(self, weights: UnchangedWeights, state: ModelState, generators: RandomGenerators, seed: Any) -> None:
+    def __init__(
+        self, weights: UnchangedWeights, state: ModelState, generators: RandomGenerators, seed: int | None
+    ) -> None:
         self._weights, self._state, self._generators, self._seed = weights, state, generators, seed
         self._depth = 0  # a recursive model calls itself
 

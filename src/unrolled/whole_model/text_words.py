@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.errors import ShapeError
-from unrolled.explanation.tokens.token_names import PADDING, Tokens, padded_words, word_rows, words_around_padding
+from unrolled.explanation.tokens.token_names import PADDING_NAME, Tokens, padded_words, word_rows, words_around_padding
 from unrolled.model_runs.nested_tensors import leaves
 from unrolled.whole_model.contributions import Contributions
 from unrolled.whole_model.example_axis import rows_by_example
@@ -45,7 +45,7 @@ def words_of_texts(
                 padding[place].update(count + k for k in others)
                 maybe[place].update(padding[place])
                 free[place].update(padding[place])
-                texts[name][place] = [PADDING if k in others else word for k, word in enumerate(text)]
+                texts[name][place] = [PADDING_NAME if k in others else word for k, word in enumerate(text)]
         elif tokens is not None:
             known = means.padding.get(name)
             for text, values in zip(order[name], parts.tolist(), strict=True):

@@ -23,14 +23,14 @@ from unrolled.held_forward.mode import HeldCall, rule
 from unrolled.model_runs.eval_mode import eval_copy
 from unrolled.model_runs.nested_tensors import leaves, rebuilt
 
-__all__ = ["STEPS"]
+__all__ = ["OWN_STEPS"]
 
 _FEW = 1024
 """The most numbers of an argument that are compared one by one."""
 _MOVE = 2.0**-6
 """Relative change of a step's numbers; it shows how large the sums are that the step makes of them."""
 
-STEPS = frozenset({"own_step"})
+OWN_STEPS = frozenset({"own_step"})
 """Operations that are steps of the user's own."""
 _STEP_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far a step that is run again may be from what it gave, relative to its size or its sums'; 0.1 in other types.

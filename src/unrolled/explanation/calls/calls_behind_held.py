@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT
-from unrolled.decomposition.own_steps.own_step_rule import STEPS
+from unrolled.decomposition.own_steps.own_step_rule import OWN_STEPS
 from unrolled.explanation.calls.recorded_runs import RecordedRun
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.plain_run import PlainRun
@@ -49,7 +49,7 @@ class _OtherResults(OperationMode):
     def run_operation(self, func: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run an operation as it is, and change what it returns if it is one of the calls."""
         result = func(*args, **options)
-        if name_of(func).name not in RECURRENT | STEPS or self.running.now[0] not in self.networks:
+        if name_of(func).name not in RECURRENT | OWN_STEPS or self.running.now[0] not in self.networks:
             return result
         number, self._met = self._met, self._met + 1
         if self._met > self.most:

@@ -18,7 +18,7 @@ from unrolled.decomposition.held_networks.recorded_networks import RecordedNetwo
 from unrolled.decomposition.held_networks.recurrent_rules import RECURRENT
 from unrolled.decomposition.opening.layer_runs import NetworkCall, run_layers, states_parity
 from unrolled.decomposition.opening.parity import FINER, PARITY
-from unrolled.decomposition.own_steps.own_step_rule import STEPS
+from unrolled.decomposition.own_steps.own_step_rule import OWN_STEPS
 from unrolled.decomposition.recurrences.affine_sequence import AffineSequence, expand_layers
 from unrolled.decomposition.recurrences.bidirectional_stack import BidirectionalStack, expand_stack
 from unrolled.errors import NonFiniteError, ParityError, UnsupportedOperationError
@@ -47,7 +47,7 @@ class RecordedModel(HeldModel):
         known: The layers that earlier runs of the model have expanded, by the same member.
     """
 
-    begins_value = HeldModel.begins_value | RECURRENT | STEPS
+    begins_value = HeldModel.begins_value | RECURRENT | OWN_STEPS
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.strands.lines import Line
 from unrolled.explanation.tokens.token_names import (
     OWN_VECTOR,
-    UNKNOWN,
+    TOKENS_NOT_FOUND,
     Tokens,
     are_forward,
     checked_words,
@@ -121,7 +121,7 @@ def tokens_of_sequence(given: object, name: str, count: int, row: int, traces: T
     numbered = _numbered(count, row, traces)
     if given is None:
         unknown = traces.looked_up and not traces.found
-        notes = (f"{UNKNOWN}; positions are numbered",) if unknown else ()
+        notes = (f"{TOKENS_NOT_FOUND}; positions are numbered",) if unknown else ()
         return NamedTokens(numbered, (*notes, *_partly(traces.found[:1], row)))
     if not isinstance(given, list | tuple):
         raise UsageError(f"the tokens of {name} are {kind_of(given)}; expected a list of words")
@@ -137,8 +137,8 @@ def tokens_of_sequence(given: object, name: str, count: int, row: int, traces: T
     if any(are_forward(trace.places[row]) for trace in traces.found):
         return NamedTokens(tuple(words))
     if traces.found or traces.looked_up:
-        return NamedTokens(numbered, (f"{UNKNOWN}; the tokens that were given are not shown",))
-    note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if traces.mixed else ()
+        return NamedTokens(numbered, (f"{TOKENS_NOT_FOUND}; the tokens that were given are not shown",))
+    note = (f"{TOKENS_NOT_FOUND}; tokens are named in the order in which they were given",) if traces.mixed else ()
     return NamedTokens(tuple(words), note)
 
 

@@ -13,8 +13,8 @@ from unrolled.explanation.tokens.traces import Trace, Traces, steps_of_argument
 
 __all__ = [
     "OWN_VECTOR",
-    "PADDING",
-    "UNKNOWN",
+    "PADDING_NAME",
+    "TOKENS_NOT_FOUND",
     "Tokens",
     "are_forward",
     "checked_words",
@@ -32,13 +32,13 @@ Names = TypeVar("Names")
 Tokens = Sequence[str] | Sequence[Sequence[str]] | None
 """The words of a sentence, or of each sentence of a batch."""
 
-PADDING = "‹pad›"
+PADDING_NAME = "‹pad›"
 """The name of a position that holds padding."""
 
 OWN_VECTOR = "‹no token›"
 """The name of a position that reads a vector of the model's own, such as a learned start."""
 
-UNKNOWN = (
+TOKENS_NOT_FOUND = (
     "which token each position reads could not be found: the model mixes tokens in front of its recurrent network, "
     "joins those of several arguments or tables, or makes ids in a way that cannot be followed"
 )
@@ -65,7 +65,7 @@ def token_names(
     if tokens is None:
         if traces.found and (traces.found[0].ids is not None or not traces.looked_up):
             return [_ids(traces.that_names(row), row) for row in order], ()
-        note = (f"{UNKNOWN}; positions are numbered",) if traces.looked_up else ()
+        note = (f"{TOKENS_NOT_FOUND}; positions are numbered",) if traces.looked_up else ()
         return [tuple(f"x{t}" for t in range(n)) for n in lengths], note
     rows, traces = word_rows(tokens, len(lengths)), traces.of_tokens
     for trace in traces.found:
@@ -84,9 +84,9 @@ def token_names(
         all(are_forward(trace.places[row]) for row in order if any(trace.places[row])) for trace in traces.found
     ):
         numbered = [_ids(traces.found[0], row) for row in order]
-        return numbered, (f"{UNKNOWN}; the tokens that were given are not shown",)
+        return numbered, (f"{TOKENS_NOT_FOUND}; the tokens that were given are not shown",)
     # without traces, the order is the one that the user gives
-    note = (f"{UNKNOWN}; tokens are named in the order in which they were given",) if not traces.found else ()
+    note = (f"{TOKENS_NOT_FOUND}; tokens are named in the order in which they were given",) if not traces.found else ()
     return [tuple(row) for row in rows], note if traces.looked_up else ()
 
 
@@ -173,9 +173,9 @@ def padded_words(words: list[str], count: int, free: Collection[int]) -> list[st
     if missing < 0:
         return None
     if all(place in free for place in range(len(words), count)):
-        return [*words, *[PADDING] * missing]
+        return [*words, *[PADDING_NAME] * missing]
     if all(place in free for place in range(missing)):
-        return [*[PADDING] * missing, *words]
+        return [*[PADDING_NAME] * missing, *words]
     return None
 
 
@@ -184,7 +184,7 @@ def words_around_padding(words: Sequence[str], count: int, padding: Collection[i
     if len(words) + len(padding) != count:
         return None
     left = iter(words)
-    return [PADDING if place in padding else next(left) for place in range(count)]
+    return [PADDING_NAME if place in padding else next(left) for place in range(count)]
 
 
 def _ids(trace: Trace, row: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from unrolled.decomposition.held_networks.recurrent_rules import (
     padded_batch,
     reads_packed,
 )
-from unrolled.decomposition.own_steps.own_step_rule import STEPS
+from unrolled.decomposition.own_steps.own_step_rule import OWN_STEPS
 from unrolled.decomposition.own_steps.step_calls import StepCall, real_form
 from unrolled.decomposition.own_steps.step_tensors import StepTensors
 from unrolled.explanation.networks.find_network import FoundNetworks
@@ -58,10 +58,10 @@ class _CallTracer(Tracer):
             return None
         if name == "detach" and args[0].requires_grad:
             return args[0].clone()
-        if name not in RECURRENT | STEPS or self.running.now[0] not in self.networks:
+        if name not in RECURRENT | OWN_STEPS or self.running.now[0] not in self.networks:
             return super().run_operation(func, args, options)
         result = func(*args, **options)
-        self.reads.append(self._read_by_step(args[0], args[1], result) if name in STEPS else _read(name, args))
+        self.reads.append(self._read_by_step(args[0], args[1], result) if name in OWN_STEPS else _read(name, args))
         return rebuilt(result, {place: each.detach() for place, each in leaves(result)})
 
     def _read_by_step(self, call: StepCall, tensors: Sequence[Tensor], result: Any) -> Tensor:

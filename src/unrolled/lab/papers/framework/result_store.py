@@ -12,7 +12,7 @@ import fcntl
 import json
 import platform
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -125,7 +125,7 @@ class ResultStore:
             raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
         return self._read[path][1]
 
-    def _add_missing(self, item: str, records: Any) -> int:
+    def _add_missing(self, item: str, records: Iterable[dict[str, Any]]) -> int:
         known = self.records(item)
         missing = [record for record in records if _key(record) not in known]
         if missing:

@@ -34,9 +34,9 @@ from unrolled.lab.papers.analyses.attribution_methods.interaction_index import s
 from unrolled.lab.papers.analyses.attribution_methods.pair_scores import READINGS, expansion_pairs, rival_pairs
 from unrolled.lab.papers.analyses.faithfulness.pair_agreement import (
     Matrices,
-    evaluate_texts,
     of_one_length,
     rank_agreement,
+    score_pairs,
     sign_agreement,
 )
 from unrolled.lab.papers.analyses.sentences.negated_pairs import planted_pairs
@@ -110,11 +110,11 @@ class Interactions(Experiment):
         texts = [*sentences, *(encode(each.words) for each in planted)]
         batches = of_one_length(cast("Classifier", run.model.eval()), texts)
         setup.log(f"{len(sentences)} sentences and {len(planted)} texts of our own")
-        indices = evaluate_texts(batches, _indices)
+        indices = score_pairs(batches, _indices)
         scores, missing = dict(indices), {}
         for method in (*chosen["expansions"], *chosen["rivals"]):
             try:
-                scores |= evaluate_texts(batches, partial(_scores, method=method))
+                scores |= score_pairs(batches, partial(_scores, method=method))
             except (UsageError, ConvergenceError) as error:
                 missing[method] = str(error)
                 setup.log(f"{method}: {error}")

@@ -13,7 +13,7 @@ from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Exp
 from unrolled.lab.papers.analyses.sentences.negated_pairs import PlantedPair
 from unrolled.lab.papers.framework.bootstrap import correlate, interval
 
-__all__ = ["Matrices", "evaluate_texts", "of_one_length", "rank_agreement", "sign_agreement"]
+__all__ = ["Matrices", "of_one_length", "rank_agreement", "score_pairs", "sign_agreement"]
 
 Matrices = list[Tensor]
 """Numbers of the pairs of words of each text, shape (words, words) each; those above the diagonal count."""
@@ -49,7 +49,7 @@ def of_one_length(model: Classifier, texts: Sequence[Sequence[int]]) -> list[tup
     return found
 
 
-def evaluate_texts(
+def score_pairs(
     batches: Sequence[tuple[list[int], Explained]], score: Callable[[Explained], dict[str, Tensor]]
 ) -> dict[str, Matrices]:
     """Score the pairs of all texts; the matrices are in the order of the texts."""
