@@ -1,12 +1,14 @@
 """Operations whose derivatives torch's forward mode computes wrongly or not at all, written in those where it does.
 
 The derivatives of ``layer_norm``, ``batch_norm``, ``solve`` and ``det`` read what their kernels return beside the
-result, mean and scale or factors of the matrix, and these have no derivative of their own. Forward mode that is taken
-twice leaves out how they change. The first derivative of ``det`` is wrong at singular matrices, that of
-``cholesky_inverse`` everywhere, those of ``cholesky_solve`` and ``triangular_solve`` where the other triangle is not
-zero, and the second and third of products where factors are zero. ``glu`` has no second
-derivative, and neither attention nor ``cdist`` has a first one. That of products by ``scatter_reduce``, of Bessel
-functions and of orthogonal polynomials is zero: they are refused.
+result: mean and scale, or factors of the matrix. These have no derivative of their own, so forward mode that is taken
+twice leaves out how they change.
+
+First derivatives are wrong for ``det`` at singular matrices, for ``cholesky_inverse`` everywhere, and for
+``cholesky_solve`` and ``triangular_solve`` where the other triangle is not zero. Second and third derivatives are wrong
+for products where factors are zero. ``glu`` has no second derivative; attention and ``cdist`` have no first one. The
+derivative of products by ``scatter_reduce``, of Bessel functions and of orthogonal polynomials is zero: they are
+refused.
 """
 
 from __future__ import annotations

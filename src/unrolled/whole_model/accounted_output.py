@@ -112,9 +112,9 @@ class AccountedOutput(OwnMemory):
         """Whether every remainder is rounding: at most 1e-9 of the output in float64, and 1e-4 in float32.
 
         The type is the coarsest in which the model computes. An output that is nearly zero is measured by Σ|c|: by a
-        ten-thousandth of it, and by its rounding. No remainder above 1e-3 of the movement closes, unless it is the
-        rounding of the output, or the movement is itself no more than the rounding of :attr:`passed`, as that of a
-        window of zeros is. False where :attr:`overgrown`.
+        ten-thousandth of it, and by its rounding. A remainder above 1e-3 of the movement must be the rounding of the
+        output. Where the movement is itself no more than the rounding of :attr:`passed`, as that of a window of zeros
+        is, a remainder up to that rounding closes too. False where :attr:`overgrown`.
         """
         allowed = 1e-9 if self._type == torch.float64 else 1e-4
         finite = torch.finfo(self.output.dtype)
@@ -130,9 +130,8 @@ class AccountedOutput(OwnMemory):
     def overgrown(self) -> bool:
         """Whether contributions are so large against their sum that their own rounding says nothing of it.
 
-        Their sum may then agree with the output by chance. It is true where the rounding of Σ|c| is above 1e-6 of the
-        largest output in float64, 1e-2 in float32 or 0.1 in a coarser type, and above 1e-6 by itself: an output may be
-        zero.
+        Their sum may then agree with the output by chance. The limit for the rounding of Σ|c| is 1e-6 of the largest
+        output in float64, 1e-2 of it in float32 and 0.1 in a coarser type, but at least 1e-6: an output may be zero.
         """
         limit = {torch.float64: 1e-6, torch.float32: 1e-2}.get(self._type, 0.1)
         rounding = torch.finfo(self._type).eps * self._sizes

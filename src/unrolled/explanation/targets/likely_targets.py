@@ -26,8 +26,8 @@ def has_classes(output: object) -> bool:
 def likely_targets(output: object, place: int = 0) -> Iterator[tuple[str, Pick]]:
     """Yield targets as Python expressions and as functions, the likeliest first.
 
-    They pick from the tensor that is named logits, else from the first of floating-point numbers, the class at that
-    place, or the first one if it has no such class.
+    They pick the class at ``place``, or the first class if there is none at it. They pick it from the tensor that is
+    named logits, else from the first one of floating-point numbers.
     """
     found = [
         (code, pick, tensor) for code, pick, tensor in _tensors(output) if tensor.is_floating_point() and tensor.numel()

@@ -63,8 +63,8 @@ def make_encoder(settings: EncoderSettings, input_size: int) -> nn.Module:
         features for each token.
 
     Raises:
-        UsageError: The encoder does not have an option, or not that value of it, cannot be stacked, cannot start at the
-            identity or has no matrix that starts orthogonal, or is to start in both ways.
+        UsageError: The encoder does not have an option or its value, or cannot be stacked. Or it cannot start at the
+            identity, has no matrix that starts orthogonal, or is to start in both ways.
     """
     encoder = _make_encoder(settings, input_size)
     if settings.identity and settings.orthogonal:

@@ -2,7 +2,7 @@ r"""Agglomerative contextual decomposition: words join a growing group, in the o
 
 Every word begins with its own score as a phrase. The word with the highest score is taken; it and the words beside it
 that were taken before are one group. A word beside a group is scored again by what it adds, s(group and word) -
-s(group), and has the higher of its own score and of what it adds to the groups beside it as they are now. (The paper's
+s(group). It keeps the highest of its own score and of what it adds to the groups that are beside it now. (The paper's
 queue keeps what it would have added to an earlier, smaller group as well.) This goes on until no word is left. A word's
 attribution is the score with which it was taken.
 

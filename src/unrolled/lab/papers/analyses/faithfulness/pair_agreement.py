@@ -80,9 +80,9 @@ def sign_agreement(
 ) -> dict[str, list[float]]:
     """Compare signs at the planted pairs: shares of the texts, each followed by its 95% interval.
 
-    ``negators`` and ``intensifiers`` are the shares with the sign of the index, ``expected`` is that of the negated
-    pairs with the sign that a unit would have, and ``strongest`` that in which the negated pair is the largest of all
-    neighbours. Texts of one pair resemble each other, so resamples draw pairs.
+    ``negators`` and ``intensifiers`` are the texts in which such a pair has the sign of the index. Of the texts with a
+    negated pair, ``expected`` are those in which it has the sign that a unit would have, and ``strongest`` those in
+    which it is the largest of all neighbours. Texts of one pair resemble each other, so resamples draw pairs.
     """
     here = torch.tensor([float(each[p.place, p.place + 1]) for each, p in zip(scores, planted, strict=True)])
     there = torch.tensor([float(each[p.place, p.place + 1]) for each, p in zip(index, planted, strict=True)])
