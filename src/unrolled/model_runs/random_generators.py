@@ -27,11 +27,16 @@ def checked_seed(seed: object) -> int | None:
     return number
 
 
+def _numpy_random() -> Any:
+    """Return numpy's module of generators; None if nothing has imported it, so that nothing draws from them."""
+    return sys.modules.get("numpy.random")
+
+
 def is_generator(value: object) -> bool:
     """Tell whether an object that a model keeps is a generator of its own."""
     if isinstance(value, torch.Generator | _PYTHON):
         return True
-    numpy: Any = sys.modules.get("numpy.random")
+    numpy = _numpy_random()
     return numpy is not None and isinstance(value, numpy.Generator | numpy.RandomState)
 
 
@@ -48,7 +53,7 @@ class RandomGenerators:
         self._repeats = False
 
     def _states(self) -> dict[str, Any]:
-        numpy: Any = sys.modules.get("numpy.random")
+        numpy = _numpy_random()
         states: dict[str, Any] = {"torch": torch.get_rng_state(), "Python's random": random.getstate()}
         if numpy is not None:
             states["numpy.random"] = numpy.get_state()
@@ -68,7 +73,7 @@ class RandomGenerators:
 
     def restore(self) -> None:
         """Put every generator that moved back."""
-        numpy: Any = sys.modules.get("numpy.random")
+        numpy = _numpy_random()
         for name in self._other_than(self._start):
             state = self._start[name]
             if name == "torch":
@@ -98,7 +103,7 @@ class RandomGenerators:
         """Start every generator from a seed."""
         torch.manual_seed(seed)
         random.seed(seed)
-        numpy: Any = sys.modules.get("numpy.random")
+        numpy = _numpy_random()
         if numpy is not None:
             numpy.seed(seed)
         for generator in self.own:
