@@ -32,7 +32,7 @@ def threads_in(call, model):
 def test_a_small_call_computes_on_one_thread(call, monkeypatch):
     model, tokens = Classifier(nn.GRU, 1, False, "last", "linear"), ids(3, 7)
     assert threads_in(lambda: call(model, tokens, target=1), model) == {1}
-    monkeypatch.setattr("unrolled.explanation.thread_count.SMALL", 100.0)
+    monkeypatch.setattr("unrolled.explanation.thread_count._SMALL", 100.0)
     assert threads_in(lambda: call(model, tokens, target=1), model) == {2}
 
 
