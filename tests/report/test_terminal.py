@@ -165,3 +165,12 @@ def test_the_first_table_of_a_process_draws_no_random_numbers(what):
     program = FIRST.format(what=FIRST_SHOWN[what])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ("drew" if what == "rich by itself" else "")
+
+
+def test_a_blank_within_an_ngram_is_shown_as_it_is_alone(build):
+    for middle, shown in ((" ", "␣"), ("not", "not")):
+        text = to_text(build(["a", middle, "b"], mean=True), top=99)
+        spans = re.findall(r"\[(\d), (\d)\) +(.+?)(?: and \d near-cop.*)?\n", text)
+        assert any(int(stop) - int(start) > 1 for start, stop, _ in spans)
+        for start, stop, ngram in spans:
+            assert ngram == " ".join(["a", shown, "b"][int(start) : int(stop)])

@@ -160,9 +160,7 @@ def _line(each: NumberedText, chosen: ChosenTarget, found: Explanation) -> str:
     """Say in one line what is explained, its value, its largest phrases, and the text."""
     from unrolled.report.spans import largest_phrases
 
-    phrases = [
-        f"{clip(visible(phrase.text), _PHRASE)} {signed(phrase.contribution)}" for phrase in largest_phrases(found, 2)
-    ]
+    phrases = [f"{clip(phrase.text, _PHRASE)} {signed(phrase.contribution)}" for phrase in largest_phrases(found, 2)]
     text = clip(visible(" ".join(each.text.split())), _SHOWN)
     value = f"{visible(chosen.name)}, {found.unit} {signed(found.ledger.logit)}"
     return f"line {each.line}  {value}  ({'; '.join(phrases)})  {text}"

@@ -163,8 +163,12 @@ class Explanations(Sequence[Explanation]):
 
 def _line(found: Explanation) -> str:
     """Show what is explained, its value, the n-gram that contributes most, and the text."""
-    largest = "".join(f"  ({clip(visible(each.text), _NGRAM)} {signed(each.contribution)})" for each in found.top(1))
-    text = clip(" ".join(map(visible, found.tokens[:_TEXT])), _TEXT)
+    shown = tuple(map(visible, found.tokens))
+    largest = "".join(
+        f"  ({clip(' '.join(shown[each.start : each.stop]), _NGRAM)} {signed(each.contribution)})"
+        for each in found.top(1)
+    )
+    text = clip(" ".join(shown[:_TEXT]), _TEXT)
     return f"{visible(found.target)} {signed(found.ledger.logit)}{largest}  {text}"
 
 

@@ -29,7 +29,7 @@ _SCRIPTS = ("page_dom.js", "page_triangle.js", "page_series.js", "page.js", "pag
 
 def _phrase(phrase: Phrase) -> str:
     """Format a phrase for a table."""
-    return clip(visible(phrase.text), 120)
+    return clip(phrase.text, 120)
 
 
 @cache

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.decomposition.attribution.bands import by_first
+from unrolled.report.formatting import visible
 
 __all__ = ["Phrase", "Quantity", "by_span", "largest_phrases", "rows_by_order", "values_of"]
 
@@ -54,6 +55,7 @@ class Phrase:
     start: int
     stop: int
     text: str
+    """Its tokens as they are shown: a blank among them is read."""
     copies: int
     """Number of near-copies beside the n-gram itself."""
     contribution: float
@@ -85,7 +87,7 @@ def largest_phrases(attribution: Attribution, count: int) -> list[Phrase]:
         Phrase(
             start=start,
             stop=stop,
-            text=" ".join(attribution.tokens[start:stop]),
+            text=" ".join(map(visible, attribution.tokens[start:stop])),
             copies=len(members) - 1,
             contribution=sum(members),
             score=float(scores[start, stop - start - 1]),

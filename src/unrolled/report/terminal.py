@@ -165,7 +165,7 @@ def _named(attribution: Attribution, phrase: Phrase) -> str:
     """Write a phrase; a long one of steps by its ends."""
     if attribution.features is not None and phrase.stop - phrase.start > 3:
         return f"{visible(attribution.tokens[phrase.start])} … {visible(attribution.tokens[phrase.stop - 1])}"
-    return clip(visible(phrase.text), 200)
+    return clip(phrase.text, 200)
 
 
 def remainder_line(attribution: Attribution) -> str:

@@ -1,0 +1,40 @@
+"""How the line of an explanation writes an n-gram with a blank in it, as models of characters have them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import unrolled
+from unrolled import Explanations
+
+_KINDS = 9
+
+
+class Reader(nn.Module):
+    """Reads the last state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(_KINDS, 5), nn.GRU(5, 6, batch_first=True)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.rnn(self.embed(tokens))[0][:, -1])
+        return logits
+
+
+def test_a_blank_within_an_ngram_is_shown_as_in_its_text():
+    torch.manual_seed(0)
+    reader = Reader()
+    for middle, shown in ((" ", "␣"), ("not", "not")):
+        found = [
+            unrolled.explain(reader, torch.tensor([[k, 1, 2]]), target=target, tokens=["a", middle, "b"])
+            for k in range(_KINDS)
+            for target in range(3)
+        ]
+        largest = [each.top(1)[0] for each in found]
+        assert any(ngram.order > 1 for ngram in largest)
+        for each, ngram in zip(found, largest, strict=True):
+            words = " ".join(["a", shown, "b"][ngram.start : ngram.stop])
+            assert f"  ({words} " in str(Explanations((each,))).splitlines()[0]
