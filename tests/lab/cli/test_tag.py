@@ -102,3 +102,20 @@ def test_what_cannot_be_is_refused(unrolled: Command, run: Path, tmp_path: Path)
     task = Classify.from_corpus(corpus, Classify.Architecture(hidden=4, embedding=4))
     train(task, corpus, TrainingSettings(epochs=1), tmp_path / "run", data=DataSettings(data=("a.tsv",)))
     unrolled("tag", tmp_path / "run", "Ada").assert_refused(2, "was trained for classify; give a run of the task tag")
+
+
+def test_a_sentence_with_a_new_type_of_tag_is_named_by_its_line_and_left_out(
+    unrolled: Command, run: Path, tmp_path: Path
+) -> None:
+    told = "Ada B-PER\nsleeps O\n\n"
+    old, new = tmp_path / "old.conll", tmp_path / "new.conll"
+    old.write_text(told + "Grace B-PER\nAlan I-PER\nsleeps O\n")  # E-PER in the training, as in IOBES
+    new.write_text(told + "Rome B-LOC\nsleeps O\n")
+    done = unrolled("evaluate", run, "--data", new)
+    assert done.status == 65
+    assert f"{new}:4: expected a label that training examples have, found 'LOC'" in done.err
+    done = unrolled("evaluate", run, "--data", new, "--skip-invalid")
+    assert (done.status, "new.conll (1): f1" in done.out) == (0, True)
+    assert "1 row with a label that no training example has (line 4)" in done.err
+    done = unrolled("evaluate", run, "--data", old, "--skip-invalid")
+    assert (done.status, "old.conll (2): f1" in done.out, "left out" in done.err) == (0, True, False)

@@ -250,3 +250,8 @@ def test_a_sentence_without_tokens_and_one_that_is_not_split_are_refused():
         task.tag(model, [["Ada"], []])
     with pytest.raises(UsageError, match=r"sentences\[0\] is the string 'Ada slept'; expected a list of its tokens"):
         task.tag(model, ["Ada slept"])
+
+
+def test_the_labels_that_it_knows_are_types_of_spans_or_tags():
+    assert made().known_labels == ("LOC", "PER")
+    assert made(PARTS).known_labels == ("DT", "NN", "VB")

@@ -83,7 +83,7 @@ def _read_hub_dataset(run: Run, given: GivenData, reading: Reading) -> tuple[Any
     name, *others = [*given.names, *([] if given.format_name is None else ["--format"])]
     if others:
         raise UsageError(f"{name} has columns and splits of its own; leave out {others[0]}")
-    examples, notes = read_hub_split(name, run.task.kind, run.task.classes, given.split, reading)
+    examples, notes = read_hub_split(name, run.task.kind, run.task.known_labels, given.split, reading)
     print_notes(notes)
     return examples, name
 
@@ -92,7 +92,7 @@ def _read_files(run: Run, given: GivenData, reading: Reading) -> tuple[Any, str]
     from unrolled.lab.data.formats import read_split
 
     files = [Path(name) for name in given.names]
-    examples, notes = read_split(run.task.kind, files, run.task.classes, given.format_name, reading)
+    examples, notes = read_split(run.task.kind, files, run.task.known_labels, given.format_name, reading)
     print_notes(notes)
     return examples, ", ".join(given.names)
 

@@ -84,6 +84,12 @@ class Tag(VocabularyTask[Tagging, "TaggedBatch"]):
         return cls(architecture, words, iobes_tags(seen) if corpus.spans else sorted(seen), corpus.spans)
 
     @property
+    def known_labels(self) -> tuple[str, ...]:
+        """The tags of the training; of those that spell spans, their types."""
+        spelled = (tag.partition("-")[2] for tag in self.tags if tag != "O")
+        return tuple(dict.fromkeys(spelled)) if self.spans else self.tags
+
+    @property
     def loss_name(self) -> str:
         """With a random field the training's loss is that of a sentence; the metric is that of a token."""
         return "train loss of a sentence" if self.architecture.crf else super().loss_name

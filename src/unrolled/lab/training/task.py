@@ -199,6 +199,11 @@ class Task(ABC, Generic[C, B]):
         """The possible labels of an example, by index; empty if labels are not a fixed set."""
         return ()
 
+    @property
+    def known_labels(self) -> tuple[str, ...]:
+        """The labels that examples of other files may have, as their format tells them; empty for any."""
+        return self.classes
+
     def details(self, model: nn.Module, batches: Iterable[B]) -> tuple[str, ...]:
         """Return lines of text about a model beyond its metrics; called as :meth:`compute_metrics` is."""
         return ()
