@@ -21,7 +21,7 @@ from unrolled.lab.estimators.inputs import padded
 from unrolled.lab.estimators.verbose_lines import verbose_lines
 from unrolled.lab.models.quick_optimisers import without_compiler
 
-__all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weights_of"]
+__all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weighted"]
 
 _EVALUATION_BATCH = 256
 
@@ -103,22 +103,30 @@ def train(
     return course
 
 
-def weights_of(given: Any, examples: Sequence[Any]) -> Tensor:
-    """Check ``sample_weight``, and return one weight for each example, of mean 1."""
-    found = _check_sample_weight(given, examples, dtype=np.float64)
+def weighted(
+    given: Any, sequences: Sequence[NDArray[Any]], answers: NDArray[Any]
+) -> tuple[list[NDArray[Any]], NDArray[Any], Tensor]:
+    """Check ``sample_weight``, and return the examples whose weight is above 0, their answers and weights of mean 1.
+
+    An example that does not count must not set the scale of the others.
+    """
+    found = _check_sample_weight(given, sequences, dtype=np.float64)
     if found.min() < 0 or not found.any():
         raise ValueError(
             f"Negative values in sample_weight: the least is {found.min():g}; expected 0 or more"
             if found.any()
             else "sample_weight is 0 for every example; expected a positive weight for at least one"
         )
+    counted = found > 0
+    found = found[counted]
     with np.errstate(over="ignore"):
         mean = found.mean()
     if not np.isfinite(mean):  # every weight would be 0
         raise ValueError(
             f"sample_weight has numbers up to {found.max():g}, whose sum exceeds floating-point numbers: divide them"
         )
-    return torch.as_tensor(found / mean, dtype=torch.get_default_dtype())
+    kept = [one for one, counts in zip(sequences, counted.tolist(), strict=True) if counts]
+    return kept, answers[counted], torch.as_tensor(found / mean, dtype=torch.get_default_dtype())
 
 
 @on_cpu()

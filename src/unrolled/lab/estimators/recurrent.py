@@ -26,7 +26,7 @@ from unrolled.lab.estimators.answers import (
     refuse_swapped,
 )
 from unrolled.lab.estimators.explained import ExplainsExamples
-from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weights_of
+from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weighted
 from unrolled.lab.estimators.frame_names import learn_columns
 from unrolled.lab.estimators.inputs import (
     check_container,
@@ -202,14 +202,17 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
 
     @on_cpu()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on examples ``X`` and their classes ``y``; the loss of each counts ``sample_weight`` times."""
+        """Train on examples ``X`` and their classes ``y``; the loss of each counts ``sample_weight`` times.
+
+        An example of weight 0 is left out: it does not set the scale of the numbers either.
+        """
         refuse_mixed(y)
         sequences, y = self._read_training(X, y)
         if self.words_ is not None:
             refuse_swapped(list(X), y)
         self.classes_, indices = learn_classes(y)
-        targets = torch.as_tensor(indices, dtype=torch.int64)
-        losses, weights = partial(F.cross_entropy, reduction="none"), weights_of(sample_weight, sequences)
+        sequences, indices, weights = weighted(sample_weight, sequences, indices)
+        targets, losses = torch.as_tensor(indices, dtype=torch.int64), partial(F.cross_entropy, reduction="none")
         self._fit(sequences, FittedAnswers(targets, len(self.classes_), losses, weights))
         return self
 
@@ -243,13 +246,15 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
 
     @on_cpu()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on examples ``X`` and their numbers ``y``; the loss of each counts ``sample_weight`` times."""
+        """Train on examples ``X`` and their numbers ``y``; the loss of each counts ``sample_weight`` times.
+
+        An example of weight 0 is left out: it does not set the scale of the numbers either.
+        """
         sequences, y = self._read_training(X, y)
-        y = as_numbers(y)
+        sequences, y, weights = weighted(sample_weight, sequences, as_numbers(y))
         spread = float(y.std())
         self.mean_, self.spread_ = float(y.mean()), spread if spread > 0 else 1.0
         targets = torch.as_tensor((y - self.mean_) / self.spread_, dtype=torch.get_default_dtype())
-        weights = weights_of(sample_weight, sequences)
         self._fit(sequences, FittedAnswers(targets, 1, lambda outputs, wanted: (outputs[:, 0] - wanted) ** 2, weights))
         with torch.no_grad():  # the model's output is in the unit of y
             head = self.model_.head
