@@ -27,6 +27,8 @@ def listed_answers(y: Any) -> Any:
         way = ": list() makes one of it" if isinstance(y, Iterator) else ""
         raise UsageError(f"y is {kind_of(y)}; expected a list or an array of one answer for each example{way}")
     y = out_of_torch(y)
+    if hasattr(y, "__array__") and not hasattr(y, "tolist"):  # a series of polars, whose dtype numpy does not know
+        y = np.asarray(y)
     _refuse_several(y)
     _refuse_missing(y)
     # scikit-learn makes floating-point numbers of pandas' own truth values and integers

@@ -138,7 +138,7 @@ class ExplainsExamples(BaseEstimator):
             split = [self.words_.split(each) for each in X]
             return [indices for _, indices in split], [words for words, _ in split]
         if not self.rows_:
-            if getattr(X, "ndim", 0) == 2 and (hasattr(X, "columns") or self.n_features_in_ > 1):
+            if len(getattr(X, "shape", ())) == 2 and (hasattr(X, "columns") or self.n_features_in_ > 1):
                 raise ShapeError(
                     f"the examples are one table of shape {X.shape}; pass a list of one sequence: [sequence]"
                 )

@@ -158,8 +158,8 @@ def _holds_objects(X: Any) -> bool:
 
 def _depth(example: Any) -> int:
     """Return the number of axes of an example: 1 for numbers, 2 for steps of numbers."""
-    if hasattr(example, "ndim"):
-        return int(example.ndim)
+    if hasattr(example, "shape"):  # frames of polars have no ndim
+        return len(example.shape)
     if not isinstance(example, Sequence) or isinstance(example, str):
         return 0
     return 1 + int(len(example) > 0 and (isinstance(example[0], Sequence | np.ndarray)))
@@ -191,7 +191,7 @@ def _refuse_masked(values: Any, name: str) -> None:
 
 def _check_no_strings(X: Any) -> None:
     """Refuse tables and lists of words, which are neither texts nor numbers."""
-    rows = X.to_numpy() if hasattr(X, "iloc") else X
+    rows = X.to_numpy() if hasattr(X, "to_numpy") else X
     first = rows[0] if hasattr(rows, "__getitem__") and hasattr(rows, "__len__") and len(rows) else ()
     listed = list(first) if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str) else []
     if dates := [each for each in listed if isinstance(each, _DATES)]:
