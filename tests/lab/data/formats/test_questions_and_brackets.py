@@ -13,6 +13,7 @@ from unrolled.lab.data.corpus import Brackets, Candidate, Classification, Questi
 from unrolled.lab.data.datasets.dyck import DyckStrings
 from unrolled.lab.data.formats import FORMATS, read_files, read_split
 from unrolled.lab.data.formats.brackets import bracket_pairs
+from unrolled.lab.data.reading import Reading
 from unrolled.lab.tasks import TASKS
 
 ASKED = b"".join(b"Who is %d?\tAnn is %d.\t1\nWho is %d?\tBo isn't.\t0\n" % (i, i, i) for i in range(12))
@@ -47,6 +48,25 @@ def test_a_question_without_an_answer_stays_and_a_packed_file_is_the_same(tmp_pa
     plain = read_split(Selection, [write(tmp_path, "a.tsv", none)], ()).examples
     assert [question.answered for question in plain] == [True] * 12 + [False]
     assert read_split(Selection, [write(tmp_path, "b.tab.gz", gzip.compress(none))], ()).examples == plain
+
+
+def test_lines_that_are_no_candidates_are_left_out_on_request(tmp_path):
+    odd = b"Who is 12?\t \t0\nWho is 12?\tAnn is 12.\tyes\nWho is 12?\tAnn.\n"
+    path = write(tmp_path, "a.tsv", ASKED + odd + b"Who is 12?\tBo is 12.\t1\n")
+    skipping = Reading(skip_invalid=True)
+    found = read_split(Selection, [path], (), reading=skipping)
+    assert found.examples[:12] == read_split(Selection, [write(tmp_path, "b.tsv", ASKED)], ()).examples
+    assert [candidate.tokens for candidate in found.examples[12].candidates] == [("Bo", "is", "12", ".")]
+    said = "2 rows without a question, a sentence or a label of 0 or 1 (lines 25-26), "
+    said += "1 row without three columns (line 27)"
+    assert found.notes == (f"left out: {path}: {said}",)
+    with pytest.raises(DataError, match=re.escape(f"{path}: {said}; correct them, or leave them out with --skip-inv")):
+        read_split(Selection, [path], ())
+    again = write(
+        tmp_path, "c.tsv", ASKED + odd + ASKED
+    )  # control: the order of whole questions is no matter of a line
+    with pytest.raises(DataError, match=r":28: expected a new question, found 'Who is 0\?' once more"):
+        read_split(Selection, [again], (), reading=skipping)
 
 
 def test_the_suffix_alone_does_not_decide_but_what_is_learned_does(tmp_path):

@@ -7,8 +7,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from unrolled.errors import DataError
 from unrolled.lab.data.corpus import Candidate, Corpus, Question, Selection
 from unrolled.lab.data.formats.base import RowFormat, ValidRow
+from unrolled.lab.data.reading import InvalidRow
 from unrolled.lab.data.text_files import malformed, numbered_lines
 from unrolled.lab.data.tokenise import tokenise
 
@@ -64,19 +66,30 @@ class Answers(RowFormat[Question]):
     kinds = (Selection,)
     examples = "questions"
 
-    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[Question]]:
-        """Read each question with its candidates."""
+    def rows(self, paths: Sequence[Path], kind: type[Corpus[Any]]) -> Iterator[ValidRow[Question] | InvalidRow]:
+        """Read each question with its candidates; the lines of a file that are no candidates come first."""
         for path in paths:
-            for line, question in gather_questions(path, _candidate_lines(path)):
-                yield ValidRow(path, line, question)
+            lines = list(_candidate_lines(path))
+            invalid = [line for line in lines if isinstance(line, InvalidRow)]
+            yield from invalid
+            if invalid and not self.reading.skip_invalid:
+                continue  # the file is refused for these lines, whatever the order of the others
+            candidates = (line for line in lines if isinstance(line, CandidateLine))
+            for number, question in gather_questions(path, candidates):
+                yield ValidRow(path, number, question)
 
 
-def _candidate_lines(path: Path) -> Iterator[CandidateLine]:
+def _candidate_lines(path: Path) -> Iterator[CandidateLine | InvalidRow]:
     for number, line in numbered_lines(path):
         cells = [cell.strip() for cell in line.split("\t")]
         if number == 1 and tuple(cell.lower() for cell in cells) == _COLUMNS:
             continue
         if len(cells) != len(_COLUMNS):
-            raise malformed(path, number, "question<TAB>sentence<TAB>label", repr(line), "three columns, no quotes")
+            error = malformed(path, number, "question<TAB>sentence<TAB>label", repr(line), "three columns, no quotes")
+            yield InvalidRow(path, number, "without three columns", error)
+            continue
         question, sentence, label = cells
-        yield CandidateLine.parse(path, number, question, question, sentence, label)
+        try:
+            yield CandidateLine.parse(path, number, question, question, sentence, label)
+        except DataError as error:
+            yield InvalidRow(path, number, "without a question, a sentence or a label of 0 or 1", error)
