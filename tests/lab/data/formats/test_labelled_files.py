@@ -13,7 +13,8 @@ import pytest
 from unrolled.errors import DataError, FileError, UnknownNameError, UsageError
 from unrolled.lab.data import formats
 from unrolled.lab.data.corpus import Classification, Language, Regression, Relations
-from unrolled.lab.data.formats import FORMATS, read_files
+from unrolled.lab.data.formats import FORMATS, read_files, read_split
+from unrolled.lab.data.reading import Reading
 
 WRITERS = {
     "tsv": lambda text, label: f"{text}\t{label}\n",
@@ -213,3 +214,22 @@ def test_a_key_that_is_written_twice_with_one_value_loses_nothing(tmp_path):
     path.write_text("\n".join([*plain, '{"text": "a b", "label": 1, "label": true}']))
     with pytest.raises(DataError, match="each key once in an object"):
         read_files(Classification, [path])
+
+
+def test_an_error_of_too_few_examples_says_which_rows_were_left_out(tmp_path):
+    skipping, none = Reading(skip_invalid=True), tmp_path / "none.csv"
+    none.write_bytes(b"text,label\nsome words,maybe\nmore words,maybe\n")
+    said = (
+        r"none\.csv:1: expected an example, found none; give a file with at least one; left out: .*none\.csv: 2 rows "
+    )
+    with pytest.raises(DataError, match=said + r"with a label that no training example has \(lines 2-3\)$"):
+        read_split(Classification, [none], ("bad", "good"), reading=skipping)
+    few = tmp_path / "few.csv"
+    few.write_bytes(b"text,label\n" + b"some words,good\nother words,bad\n" * 4 + b"words,\n" * 9)
+    with pytest.raises(
+        DataError, match=r"found 8; a tenth .* files; left out: .*: 9 rows without a label \(lines 10-18\)$"
+    ):
+        read_files(Classification, [few], reading=skipping)
+    few.write_bytes(b"text,label\n" + b"some words,good\nother words,bad\n" * 4)  # control: nothing is left out
+    with pytest.raises(DataError, match=r"found 8; a tenth .* files$"):
+        read_files(Classification, [few], reading=skipping)

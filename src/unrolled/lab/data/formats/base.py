@@ -133,6 +133,7 @@ class RowFormat(Format, Generic[R]):
             raise DataError(
                 f"{files.train[0]}: expected at least {_FEWEST} {self.examples}, found {len(train)}; "
                 "a tenth of them is kept for dev, and for test, unless --dev and --test name files"
+                f"{_beside(files.train, invalid)}"
             )
         count = round(_HELD_OUT * len(train))
         others = []
@@ -145,7 +146,7 @@ class RowFormat(Format, Generic[R]):
         rows = dict(zip(("train", "dev", "test"), (train, *others), strict=True))
         for paths, split in zip((files.train, files.dev, files.test), rows.values(), strict=True):
             if not split and paths:
-                raise _empty(paths)
+                raise _empty(paths, invalid)
             if not split:
                 raise DataError(
                     f"{files.train[0]}: expected labels that occur on several lines, found each on one{self._read}; "
@@ -171,7 +172,7 @@ class RowFormat(Format, Generic[R]):
             rows = self._with_known_labels(numbers, rows, kind, invalid)
         self._handle(invalid)
         if not rows:
-            raise _empty(paths)
+            raise _empty(paths, invalid)
         return tuple(self.example(row.value, kind, numbers) for row in rows)
 
     def _valid(self, paths: Sequence[Path], kind: type[Corpus[object]], invalid: list[InvalidRow]) -> list[ValidRow[R]]:
@@ -269,5 +270,10 @@ def _number_or_itself(label: str) -> object:
     return number if math.isfinite(number) else label
 
 
-def _empty(paths: Sequence[Path]) -> DataError:
-    return malformed(paths[0], 1, "an example", "none", "give a file with at least one")
+def _empty(paths: Sequence[Path], invalid: Sequence[InvalidRow]) -> DataError:
+    return malformed(paths[0], 1, "an example", "none", f"give a file with at least one{_beside(paths, invalid)}")
+
+
+def _beside(paths: Sequence[Path], invalid: Sequence[InvalidRow]) -> str:
+    """Say which rows of some files were left out: without them too few examples may be left."""
+    return "".join(f"; {said}" for said in left_out([row for row in invalid if row.path in paths]))
