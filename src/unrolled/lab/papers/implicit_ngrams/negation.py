@@ -84,7 +84,7 @@ _TRAINING: dict[Scale, dict[str, Any]] = {
     "paper": {"epochs": 30},
 }
 _HOURS = {"MM": 0.3, "VA-W": 0.2}
-"""Estimated hours of a training at scale day, on one core."""
+"""Estimated hours of a training at scale day that takes longer than usual; it takes less if table 3 has trained it."""
 _BOXES = 0.5
 """The worth of a model's boxes: the figures print no numbers to compare with."""
 _RATIO = 1.5  # for the generated corpus of scale smoke, whose negated adjectives are too frequent for 3
