@@ -1,6 +1,6 @@
 """What a closed cell can declare beyond its step: each class here is one capability, opened by one expansion.
 
-A cell declares a capability by deriving from its class. :class:`~unrolled.cells.closed_form.ClosedRay` asks for it
+A cell declares a capability by deriving from its class. :class:`~unrolled.cells.closed_run.ClosedRay` asks for it
 with ``isinstance`` and builds the operator from the diagonals it returns.
 
 To add a capability: a class here with an abstract method that returns named diagonals, a method of ``Ray`` that raises
