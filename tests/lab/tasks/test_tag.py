@@ -10,6 +10,7 @@ import torch
 import unrolled
 from unrolled.errors import DataError, UsageError
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
+from unrolled.lab.data.formats import read_split
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.tasks.tag import Tag, TagSettings
 
@@ -255,3 +256,16 @@ def test_a_sentence_without_tokens_and_one_that_is_not_split_are_refused():
 def test_the_labels_that_it_knows_are_types_of_spans_or_tags():
     assert made().known_labels == ("LOC", "PER")
     assert made(PARTS).known_labels == ("DT", "NN", "VB")
+
+
+def test_a_tagger_of_plain_tags_knows_a_sentence_whose_tags_alone_spell_spans(tmp_path):
+    tagged = tuple(TaggedSentence(("a", "b"), tags) for tags in (("B-1", "NN"), ("I-1", "VB")))
+    task = made(Tagging(name="mixed", train=tagged, dev=tagged, test=tagged, spans=False))
+    path = tmp_path / "new.conll"
+    path.write_text("a B-1\nb I-1\n\na B-1\nb NN\n")
+    examples, _ = read_split(task.kind, [path], task.known_labels)
+    assert [example.tags for example in examples] == [("B-1", "I-1"), ("B-1", "NN")]
+    assert len(task.encode(examples)) == 2
+    path.write_text("a B-2\nb I-2\n\na B-1\nb NN\n")  # control: a type that no training sentence has
+    with pytest.raises(DataError, match=r"new.conll:1: expected a label that training examples have, found '2'"):
+        read_split(task.kind, [path], task.known_labels)

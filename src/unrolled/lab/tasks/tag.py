@@ -9,7 +9,7 @@ from pydantic import Field
 
 from unrolled.errors import UsageError
 from unrolled.lab.data.corpus import TaggedSentence, Tagging
-from unrolled.lab.data.spans import TagGrammar, iobes_tags
+from unrolled.lab.data.spans import TagGrammar, are_span_tags, iobes_tags
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import Vocabulary
 from unrolled.lab.data.word_features import SHAPES, word_shape
@@ -85,9 +85,12 @@ class Tag(VocabularyTask[Tagging, "TaggedBatch"]):
 
     @property
     def known_labels(self) -> tuple[str, ...]:
-        """The tags of the training; of those that spell spans, their types."""
-        spelled = (tag.partition("-")[2] for tag in self.tags if tag != "O")
-        return tuple(dict.fromkeys(spelled)) if self.spans else self.tags
+        """The tags of the training, as the formats tell those of a sentence: of tags that spell spans, their types.
+
+        A sentence may have no others even where those of the training are plain.
+        """
+        types = dict.fromkeys(tag.partition("-")[2] for tag in self.tags if are_span_tags((tag,)))
+        return tuple(types if self.spans else dict.fromkeys((*self.tags, *types)))
 
     @property
     def loss_name(self) -> str:
