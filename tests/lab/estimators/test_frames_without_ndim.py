@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 from toy_answers import MOODS, SMALL, TEXTS, sums
 from unrolled.errors import ShapeError, UsageError
@@ -74,3 +75,29 @@ def test_a_missing_answer_of_such_a_series_is_named_by_its_place():
         RecurrentClassifier(**SMALL).fit(TEXTS, answers)
     fit = RecurrentClassifier(**SMALL).fit(TEXTS, Series(list(MOODS)))
     assert fit.classes_.tolist() == sorted(set(MOODS))
+
+
+def test_a_column_of_answers_is_read_as_its_list():
+    given = np.array([[each] for each in MOODS], dtype=object)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        fit = RecurrentClassifier(**SMALL).fit(TEXTS, Frame(given, ["mood"]))
+    assert fit.classes_.tolist() == sorted(set(MOODS))
+    given[1, 0] = None
+    with pytest.raises(UsageError, match=r"y\[1\] is None; expected an answer for each example"):
+        RecurrentClassifier(**SMALL).fit(TEXTS, Frame(given, ["mood"]))
+    two = np.array([[1, "a"]] * len(TEXTS), dtype=object)  # control: several columns are named as such
+    with pytest.raises(UsageError, match="y has 2 answers for each example"):
+        RecurrentClassifier(**SMALL).fit(TEXTS, Frame(two, ["a", "b"]))
+
+
+class Arrow(Series):
+    """A column of strings whose to_numpy does not copy by itself, as that of pyarrow."""
+
+    def to_numpy(self):
+        raise RuntimeError("needed to copy")
+
+
+def test_a_column_is_read_by_the_protocol_of_numpy():
+    series, totals = sums(count=8)
+    fit = RecurrentRegressor(**SMALL).fit(Arrow(series[:, :, 0]), totals)
+    np.testing.assert_array_equal(fit.predict(Arrow(series[:, :, 0])), fit.predict(series[:, :, 0]))

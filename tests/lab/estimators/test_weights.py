@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from unrolled.errors import UsageError
 from unrolled.sklearn import RecurrentClassifier, RecurrentRegressor
 
 QUICK = {"hidden": 6, "epochs": 3, "random_state": 0}
@@ -36,3 +38,22 @@ def test_a_class_whose_examples_have_weight_0_is_known():
     np.testing.assert_array_equal(found.predict_proba(SERIES), expected)
     strange = RecurrentClassifier(**QUICK).fit(series, np.append(signs, "else"), sample_weight=weights)
     assert strange.classes_.tolist() == ["down", "else", "up"]
+
+
+def test_a_text_of_weight_0_teaches_no_word():
+    texts = ["a good film", "a bad film", "not a good film", "not a bad film"] * 3
+    moods = ["+", "-", "-", "+"] * 3
+    expected = RecurrentClassifier(**QUICK).fit(texts, moods)
+    weights = [*[1.0] * len(texts), 0.0]
+    found = RecurrentClassifier(**QUICK).fit([*texts, "a zebra"], [*moods, "+"], sample_weight=weights)
+    new = [*texts, "a zebra"]
+    np.testing.assert_array_equal(found.predict_proba(new), expected.predict_proba(new))
+    assert found.explain("a zebra").tokens == ("a", "zebra†")
+    weights[-1] = 0.5  # control: a small weight is a weight
+    other = RecurrentClassifier(**QUICK).fit([*texts, "a zebra"], [*moods, "+"], sample_weight=weights)
+    assert other.explain("a zebra").tokens == ("a", "zebra")
+
+
+def test_a_text_of_weight_0_must_be_a_text():
+    with pytest.raises(UsageError, match=r"texts\[2\] is None; expected strings"):
+        RecurrentClassifier(**QUICK).fit(["a film", "a plot", None], ["+", "-", "+"], sample_weight=[1, 1, 0])

@@ -92,6 +92,8 @@ def _is_missing(answer: object) -> bool:
 
 def _objects(y: Any) -> Sequence[Any]:
     """Return the answers of a list or of an array in which one may be missing or of another type."""
+    if getattr(y, "shape", ())[1:] == (1,):  # a table of one column
+        y = np.ravel(out_of_torch(y))
     holds = getattr(getattr(y, "dtype", None), "kind", "O") in "Of" or _of_pandas(y)
     rows = y.tolist() if holds and hasattr(y, "tolist") else y
     return rows if isinstance(rows, list | tuple) else ()

@@ -21,7 +21,7 @@ from unrolled.lab.estimators.inputs import padded
 from unrolled.lab.estimators.verbose_lines import verbose_lines
 from unrolled.lab.models.quick_optimisers import without_compiler
 
-__all__ = ["FittedAnswers", "Fitting", "on_cpu", "outputs_of", "train", "weighted"]
+__all__ = ["FittedAnswers", "Fitting", "checked_weights", "on_cpu", "outputs_of", "train", "weighted"]
 
 _EVALUATION_BATCH = 256
 
@@ -103,6 +103,18 @@ def train(
     return course
 
 
+def checked_weights(given: Any, examples: Sequence[Any]) -> NDArray[np.float64]:
+    """Check ``sample_weight``, and return the weight of each example: 0 or more, and not 0 for all."""
+    found: NDArray[np.float64] = _check_sample_weight(given, examples, dtype=np.float64)
+    if found.min() < 0 or not found.any():
+        raise ValueError(
+            f"Negative values in sample_weight: the least is {found.min():g}; expected 0 or more"
+            if found.any()
+            else "sample_weight is 0 for every example; expected a positive weight for at least one"
+        )
+    return found
+
+
 def weighted(
     given: Any, sequences: Sequence[NDArray[Any]], answers: NDArray[Any]
 ) -> tuple[list[NDArray[Any]], NDArray[Any], Tensor]:
@@ -110,13 +122,7 @@ def weighted(
 
     An example that does not count must not set the scale of the others.
     """
-    found = _check_sample_weight(given, sequences, dtype=np.float64)
-    if found.min() < 0 or not found.any():
-        raise ValueError(
-            f"Negative values in sample_weight: the least is {found.min():g}; expected 0 or more"
-            if found.any()
-            else "sample_weight is 0 for every example; expected a positive weight for at least one"
-        )
+    found = checked_weights(given, sequences)
     counted = found > 0
     found = found[counted]
     with np.errstate(over="ignore"):

@@ -191,7 +191,7 @@ def _refuse_masked(values: Any, name: str) -> None:
 
 def _check_no_strings(X: Any) -> None:
     """Refuse tables and lists of words, which are neither texts nor numbers."""
-    rows = X.to_numpy() if hasattr(X, "to_numpy") else X
+    rows = np.asarray(X) if hasattr(X, "to_numpy") else X
     first = rows[0] if hasattr(rows, "__getitem__") and hasattr(rows, "__len__") and len(rows) else ()
     listed = list(first) if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str) else []
     if dates := [each for each in listed if isinstance(each, _DATES)]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
+from itertools import compress
 from threading import RLock
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from unrolled.errors import UsageError
+from unrolled.lab.data.text_lists import check_strings
 from unrolled.lab.estimators.answers import (
     as_numbers,
     class_place,
@@ -26,7 +28,7 @@ from unrolled.lab.estimators.answers import (
     refuse_swapped,
 )
 from unrolled.lab.estimators.explained import ExplainsExamples
-from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, on_cpu, outputs_of, train, weighted
+from unrolled.lab.estimators.fitting import FittedAnswers, Fitting, checked_weights, on_cpu, outputs_of, train, weighted
 from unrolled.lab.estimators.frame_names import learn_columns
 from unrolled.lab.estimators.inputs import (
     check_container,
@@ -94,7 +96,7 @@ class _Recurrent(ExplainsExamples):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def _read_training(self, X: Any, y: Any) -> tuple[list[NDArray[Any]], Any]:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[NDArray[Any]], Any]:
         """Check the examples and the answers, and learn the words or the scale of the numbers."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; pass answers")
@@ -107,7 +109,9 @@ class _Recurrent(ExplainsExamples):
         learn_columns(self, X if nested else None)
         if text:
             texts = list(X)
-            self.words_ = LearnedWords.learn(texts, self.tokenizer, self.min_count)
+            check_strings(texts)
+            counted = checked_weights(sample_weight, texts) > 0  # no other text teaches a word
+            self.words_ = LearnedWords.learn(list(compress(texts, counted)), self.tokenizer, self.min_count)
             sequences: list[NDArray[Any]] = [self.words_.split(text)[1] for text in texts]
             self.n_features_in_ = 1
         elif nested:
@@ -204,10 +208,10 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples ``X`` and their classes ``y``; the loss of each counts ``sample_weight`` times.
 
-        An example of weight 0 is left out: it does not set the scale of the numbers either.
+        An example of weight 0 is left out: it sets no scale of numbers, and its words alone are unknown.
         """
         refuse_mixed(y)
-        sequences, y = self._read_training(X, y)
+        sequences, y = self._read_training(X, y, sample_weight)
         if self.words_ is not None:
             refuse_swapped(list(X), y)
         self.classes_, indices = learn_classes(y)
@@ -248,9 +252,9 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples ``X`` and their numbers ``y``; the loss of each counts ``sample_weight`` times.
 
-        An example of weight 0 is left out: it does not set the scale of the numbers either.
+        An example of weight 0 is left out: it sets no scale of numbers, and its words alone are unknown.
         """
-        sequences, y = self._read_training(X, y)
+        sequences, y = self._read_training(X, y, sample_weight)
         sequences, y, weights = weighted(sample_weight, sequences, as_numbers(y))
         spread = float(y.std())
         self.mean_, self.spread_ = float(y.mean()), spread if spread > 0 else 1.0

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.errors import UsageError, kind_of
-from unrolled.lab.data.text_lists import check_strings
 from unrolled.lab.data.tokenise import tokenise
 from unrolled.lab.data.vocabulary import UNKNOWN, Vocabulary
 from unrolled.weights.tokenizer import Tokenizer
@@ -37,7 +36,6 @@ class LearnedWords:
                 f"tokenizer is {kind_of(tokenizer)}; expected None, a function, the path of a tokenizer.json, "
                 "or an object with encode"
             )
-        check_strings(texts)
         split = tokenizer or tokenise
         found = [_words_by(split, text) for text in texts]
         words = Vocabulary.from_texts(found, min_count=min_count, lowercase=tokenizer is None)
