@@ -38,3 +38,29 @@ def test_a_blank_within_an_ngram_is_shown_as_in_its_text():
         for each, ngram in zip(found, largest, strict=True):
             words = " ".join(["a", shown, "b"][ngram.start : ngram.stop])
             assert f"  ({words} " in str(Explanations((each,))).splitlines()[0]
+
+
+class Pair(nn.Module):
+    """Reads the last states of two networks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(_KINDS, 5)
+        self.first, self.second = nn.GRU(5, 6, batch_first=True), nn.GRU(5, 6, batch_first=True)
+        self.head = nn.Linear(12, 3)
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        states = [net(self.embed(ids))[0][:, -1] for net, ids in ((self.first, one), (self.second, other))]
+        logits: Tensor = self.head(torch.cat(states, dim=-1))
+        return logits
+
+
+def test_a_blank_within_an_ngram_of_one_of_several_sequences_is_shown():
+    torch.manual_seed(0)
+    ids = torch.tensor([[1, 2, 3]])
+    for middle, shown in ((" ", "␣"), ("not", "not")):
+        tokens = [["a", middle, "b"], ["c", middle, "d"]]
+        found = unrolled.explain(Pair(), ids, ids + 3, target=1, tokens=tokens)
+        table = str(found).split("n-gram\n")[-1].splitlines()
+        assert f"c {middle} d" in [each.text for each in found.top(12)]  # as it is
+        assert any(line.rstrip().endswith(f"second    c {shown} d") for line in table)

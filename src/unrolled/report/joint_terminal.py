@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from unrolled.decomposition.attribution.attribution import Attribution, NGram
+from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.report.colour import shared_limit
 from unrolled.report.formatting import clip, signed, visible
 from unrolled.report.page_view import ledger_parts
@@ -32,22 +32,23 @@ def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 1
     entries = [(name, value) for name, value in ledger_parts(ledger) if name != "n-grams"]
     named = [(f"n-grams of {each.name}", each.ledger.ngrams) for each in sequences]
     blocks.append(sum_table([*named, *entries], (whole.unit, ledger.logit)))
-    blocks.append(_top(whole.top(_TOP)))
+    blocks.append(_top(whole))
     blocks.append(Text("\n".join([remainder_line(whole), *map(visible, whole.notes)]), style=FAINT))
     return print_to_text(spaced(blocks), width, colour)
 
 
-def _top(ngrams: Sequence[NGram]) -> Table:
+def _top(whole: Attribution) -> Table:
+    shown = tuple(map(visible, whole.tokens))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style=FAINT, pad_edge=False)
     table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
     table.add_column("score", justify="right", no_wrap=True, min_width=8)
     table.add_column("sequence", overflow="ellipsis", no_wrap=True)
     table.add_column("n-gram", overflow="ellipsis", no_wrap=True)
-    for ngram in ngrams:
+    for ngram in whole.top(_TOP):
         table.add_row(
             Text(signed(ngram.contribution)),
             Text(signed(ngram.score)),
             Text(clip(visible(ngram.sequence), 40), FAINT),
-            Text(clip(visible(ngram.text), 200)),
+            Text(clip(" ".join(shown[ngram.start : ngram.stop]), 200)),
         )
     return table
