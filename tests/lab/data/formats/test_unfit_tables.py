@@ -191,9 +191,10 @@ def test_what_may_be_a_header_is_settled_by_the_column_of_the_texts_alone(tmp_pa
 def test_the_labels_of_the_model_are_told_where_another_stands(tmp_path):
     rows = "".join(f"a film {n},{('POS', 'NEG')[n % 2]}\n" for n in range(60))
     path = save(tmp_path, "a.csv", "text,label\n" + rows)
-    with pytest.raises(DataError, match=r"not trained on; did you mean 'pos'\?"):
+    said = r"not trained on \(texts from 'text', labels from 'label'\); "
+    with pytest.raises(DataError, match=said + r"did you mean 'pos'\?"):
         read_split(Classification, [path], ["neg", "pos"])
-    with pytest.raises(DataError, match=r"not trained on; expected one of: bad, good"):
+    with pytest.raises(DataError, match=said + "expected one of: bad, good"):
         read_split(Classification, [path], ["bad", "good"])
     assert len(read_split(Classification, [path], ["NEG", "POS"]).examples) == 60  # the control
 
