@@ -1,4 +1,4 @@
-"""What ids pick from a held result, such as the probability of a class, is held too: it is no vector of these ids."""
+"""A number that ids pick from a held result, such as the probability of a class, is held as that result is."""
 
 from __future__ import annotations
 

@@ -273,6 +273,7 @@ def renamed(path, tensors, record):
         {"logs": [1]},
         {"evaluation": "x"},
         {"judging": "x"},
+        {"judging": 1.0, "evaluation": 1.0},
         {"unheard": 1},
         "[" * 100_000,
         "7",

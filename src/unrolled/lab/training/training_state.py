@@ -133,7 +133,7 @@ class TrainingState:
         """Return the state of a JSON object."""
         try:
             values = dict(record)
-            if "judging" in values:  # the name of these seconds in checkpoints of earlier versions
+            if "judging" in values and "evaluation" not in values:  # the former name of these seconds
                 values["evaluation"] = values.pop("judging")
             window, whole = RunningMeans(**values.pop("window")), RunningMeans(**values.pop("whole"))
             history = [epoch_from_record(epoch) for epoch in values.pop("history")]

@@ -62,9 +62,7 @@ def test_lines_that_are_no_candidates_are_left_out_on_request(tmp_path):
     assert found.notes == (f"left out: {path}: {said}",)
     with pytest.raises(DataError, match=re.escape(f"{path}: {said}; correct them, or leave them out with --skip-inv")):
         read_split(Selection, [path], ())
-    again = write(
-        tmp_path, "c.tsv", ASKED + odd + ASKED
-    )  # control: the order of whole questions is no matter of a line
+    again = write(tmp_path, "c.tsv", ASKED + odd + ASKED)  # the control: a question that comes back is still refused
     with pytest.raises(DataError, match=r":28: expected a new question, found 'Who is 0\?' once more"):
         read_split(Selection, [again], (), reading=skipping)
 
