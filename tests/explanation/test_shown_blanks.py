@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 from torch import Tensor, nn
 
@@ -38,6 +40,21 @@ def test_a_blank_within_an_ngram_is_shown_as_in_its_text():
         for each, ngram in zip(found, largest, strict=True):
             words = " ".join(["a", shown, "b"][ngram.start : ngram.stop])
             assert f"  ({words} " in str(Explanations((each,))).splitlines()[0]
+
+
+def test_a_blank_within_a_phrase_of_many_texts_is_shown(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    ids = torch.tensor([[1, 2, 3], [4, 2, 3]])
+    for middle, shown in ((" ", "␣"), ("not", "not")):
+        found = unrolled.explain_batch(Reader(), ids, target=1, tokens=[["a", middle, "b"], ["c", middle, "b"]])
+        phrases = found.phrases(least=2)
+        records = phrases.to_records()
+        assert sorted(str(each["text"]) for each in records) == sorted(("b", middle, f"{middle} b"))  # as it is
+        assert {each["order"] for each in records} == {1, 2}
+        ends = {line.split("  ")[-1] for line in str(phrases).splitlines()}
+        assert {"b", shown, f"{shown} b"} <= ends
+        page = found.save_html(tmp_path / "page.html", phrases=phrases).read_text()
+        assert f"<bdi>{shown} b</bdi>" in page
 
 
 class Pair(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,11 +145,9 @@ def _announce_size(path: Path, explanations: Sequence[Explanation]) -> None:
 
 def _write_phrases(path: Path, phrases: CorpusPhrases, new: bool) -> None:
     """Print both ends of the table, and write all of it as comma-separated values."""
-    from unrolled.report.corpus_phrases import CorpusPhrase
-
     typer.echo(f"\n{phrases}\n")
     file = io.StringIO()
-    writer = csv.DictWriter(file, [each.name for each in fields(CorpusPhrase)], lineterminator="\n")
+    writer = csv.DictWriter(file, phrases.columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(phrases.to_records())
     atomic_write(path, file.getvalue().encode(errors="backslashreplace"), new=new)

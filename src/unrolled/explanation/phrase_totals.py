@@ -118,8 +118,7 @@ class PhraseTotals:
         least = checked_count("least", least, 1)
         found = [
             CorpusPhrase(
-                text=" ".join(phrase),
-                order=len(phrase),
+                tokens=phrase,
                 texts=sums.texts,
                 count=sums.count,
                 phrase_score=sums.mean,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, overload
 
 from unrolled.report.formatting import clip, counted, magnitude, signed, visible
@@ -19,9 +19,7 @@ _SHOWN, _TEXT = 10, 60
 class CorpusPhrase:
     """One phrase, over all its occurrences in a set of texts."""
 
-    text: str
-    order: int
-    """Number of tokens."""
+    tokens: tuple[str, ...]
     texts: int
     """Number of texts in which it occurs."""
     count: int
@@ -30,6 +28,21 @@ class CorpusPhrase:
     """Mean of its phrase scores."""
     deviation: float
     """Standard deviation of its phrase scores over the occurrences; 0 if the phrase says the same everywhere."""
+
+    @property
+    def text(self) -> str:
+        """Its tokens, joined by blanks."""
+        return " ".join(self.tokens)
+
+    @property
+    def order(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+    @property
+    def shown_text(self) -> str:
+        """Its tokens as they are shown: a blank among them is read."""
+        return " ".join(map(visible, self.tokens))
 
     @property
     def shown_deviation(self) -> str:
@@ -64,7 +77,12 @@ class CorpusPhrases(Sequence[CorpusPhrase]):
 
     def to_records(self) -> list[dict[str, object]]:
         """Return every phrase as a dictionary, for JSON, CSV or a data frame."""
-        return [asdict(each) for each in self]
+        return [{name: getattr(each, name) for name in self.columns} for each in self]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What :meth:`to_records` names the values of a phrase."""
+        return "text", "order", "texts", "count", "phrase_score", "deviation"
 
     def to_frame(self) -> Any:
         """Return every phrase as a row of a data frame: of pandas, or of polars where pandas is not installed.
@@ -102,4 +120,4 @@ class CorpusPhrases(Sequence[CorpusPhrase]):
                 yield f"\n{heading}  mean score  deviation   texts  phrase"
             for each in rows:
                 numbers = f"{signed(each.phrase_score):>10}  {each.shown_deviation:>9}  {each.texts:6,}"
-                yield f"{'':{len(heading)}}  {numbers}  {clip(visible(each.text), _TEXT)}"
+                yield f"{'':{len(heading)}}  {numbers}  {clip(each.shown_text, _TEXT)}"
