@@ -78,6 +78,15 @@ def test_words_it_never_saw_are_named(echoes, unrolled):
     assert "not in the vocabulary, read as <unk>: green" in found.err
 
 
+def test_characters_it_never_saw_are_shown_by_symbols(tmp_path, monkeypatch, unrolled):
+    monkeypatch.chdir(tmp_path)
+    Path("talk.txt").write_text("he said no\n" * 40)
+    small = ("--hidden", 4, "--embedding", 4, "--epochs", 1)
+    assert unrolled("train", "chars", "--data", "talk.txt", "--out", "r", *small).status == 0
+    assert "read as <unk>: ␉ x\n" in unrolled("score", "r", "he\tsaid x").err
+    assert "<unk>" not in unrolled("score", "r", "he said").err  # the control
+
+
 def test_a_text_of_markup_is_shown_as_it_is(echoes, unrolled):
     assert unrolled("score", echoes, "[bold]red[/bold] is red").out.rstrip().endswith("[bold]red[/bold] is red")
 

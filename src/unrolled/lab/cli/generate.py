@@ -52,7 +52,7 @@ def generate(
     loaded, task = load_for_task(run, LanguageTask, "lm or chars, which generate text")  # type: ignore[type-abstract]  # an instance is asked for
     vocabulary, tokens = task.vocabulary, task.tokenise(prompt)
     if unknown := vocabulary.unknown(tokens):
-        say_unknown(" ".join(unknown))
+        say_unknown(unknown)
     drawn = generate_tokens(
         cast("LanguageModel", loaded.model),
         vocabulary.encode(tokens) or [task.line_end],

@@ -53,7 +53,7 @@ def score(
     found = []
     for text, words in zip(texts, split, strict=True):
         if unknown := vocabulary.unknown(words):
-            say_unknown(" ".join(unknown))
+            say_unknown(unknown)
         bits = surprisals(model, task.line_end, vocabulary.encode(words), task.architecture.bptt)
         found.append(_Scored(text, words, bits))
     found.sort(key=lambda each: each.total)

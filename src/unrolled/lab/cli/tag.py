@@ -61,4 +61,4 @@ def tag(
             seen += len(row)
     if strange:
         few = words and words != ["-"]
-        say_unknown(" ".join(strange) if few else f"{unread:,} of {counted(seen, 'token')}")
+        say_unknown(strange if few else [f"{unread:,} of {counted(seen, 'token')}"])

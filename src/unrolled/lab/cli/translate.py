@@ -57,7 +57,7 @@ def _translated(run: Run, task: Translate, lines: Sequence[Numbered], beam: int)
     for place, tokens in read.items():
         if unknown := task.source.unknown(tokens):
             number = lines[place][0]
-            say_unknown(" ".join(unknown), "" if number is None else f"line {number}: ")
+            say_unknown(unknown, "" if number is None else f"line {number}: ")
     rows = [task.encode_source(tokens) for tokens in read.values()]
     source = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     found = task.translate(run.model, source, torch.tensor([len(row) for row in rows]), beam)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import typer
 
-from unrolled.report.formatting import harmless
+from unrolled.report.formatting import visible
 
 __all__ = ["say_unknown"]
 
 
-def say_unknown(what: str, where: str = "") -> None:
-    """Say on stderr that words, or a number of them, are read as unknown; ``where`` precedes that."""
+def say_unknown(words: Iterable[str], where: str = "") -> None:
+    """Say on stderr which words, or how many, are read as unknown; ``where`` precedes that."""
     from unrolled.lab.data.vocabulary import UNKNOWN_WORD
 
-    typer.echo(f"{where}not in the vocabulary, read as {UNKNOWN_WORD}: {harmless(what)}", err=True)
+    typer.echo(f"{where}not in the vocabulary, read as {UNKNOWN_WORD}: {' '.join(map(visible, words))}", err=True)

@@ -12,7 +12,7 @@ import pytest
 
 from unrolled.errors import DataError, FileError, UnknownNameError, UsageError
 from unrolled.lab.data import formats
-from unrolled.lab.data.corpus import Classification, Language, Regression, Relations
+from unrolled.lab.data.corpus import Classification, Language, Regression, Relations, Selection
 from unrolled.lab.data.formats import FORMATS, read_files, read_split
 from unrolled.lab.data.reading import Reading
 
@@ -190,6 +190,8 @@ def test_the_format_may_be_named_where_the_suffix_does_not_say_it(tmp_path):
         read_files(Classification, [path], format="tvs")
     with pytest.raises(UsageError, match="the format tsv cannot be read for language; expected one of"):
         read_files(Language, [path], format="tsv")
+    with pytest.raises(UsageError, match=r"for selection; expected one of answers \(.*\): question<TAB>sentence<TAB>1"):
+        read_files(Selection, [path])
 
 
 def test_files_of_two_formats_or_no_files_are_refused(tmp_path):

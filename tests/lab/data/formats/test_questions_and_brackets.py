@@ -81,6 +81,12 @@ def test_a_line_of_brackets_is_a_string(tmp_path, name):
     assert corpus.train[:3] == ((0, 1, 3, 2, 0, 2), (1, 3), (0, 0, 2, 2))
 
 
+def test_brackets_of_one_kind_are_noted_as_nothing_to_predict(tmp_path):
+    for strings, notes in ((b"(())\n()\n" * 6, 1), (STRINGS, 0)):
+        corpus = read_files(Brackets, [write(tmp_path, "a.txt", strings)])
+        assert sum("the only closing bracket is always the right one" in note for note in corpus.notes) == notes
+
+
 @pytest.mark.parametrize(("text", "kinds", "depth"), [(b"()\n", 1, 1), (b"[]\n", 2, 1), (b"()<((()))>\n", 4, 4)])
 def test_kinds_are_counted_up_to_the_last_that_occurs(tmp_path, text, kinds, depth):
     corpus = read_files(Brackets, [write(tmp_path, "a.txt", text * 12)])

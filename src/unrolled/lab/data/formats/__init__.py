@@ -142,4 +142,6 @@ def _choose(path: Path, kind: type[Corpus[Any]], able: dict[str, type[Format]]) 
 
 
 def _listed(able: dict[str, type[Format]]) -> str:
-    return ", ".join(f"{name} ({', '.join(member.suffixes) or 'any file'})" for name, member in able.items())
+    """List formats with their suffixes; of a single one, also what a line of its files looks like."""
+    named = [f"{name} ({', '.join(member.suffixes) or 'any file'})" for name, member in able.items()]
+    return ", ".join(named) if len(able) != 1 else f"{named[0]}: {next(iter(able.values())).description}"

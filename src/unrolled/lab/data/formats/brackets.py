@@ -52,6 +52,8 @@ class BracketLines(RowFormat[str]):
         """Build the corpus of the language that contains all strings."""
         strings = list(chain.from_iterable(splits.values()))
         known = bracket_pairs(max(1 + _PAIRS.index(pair) for string in strings for pair in self.labels(string, kind)))
+        if len(known) == 1:
+            self.notes.append("all brackets are of one kind: the only closing bracket is always the right one")
         numbers = {pair: number for number, pair in enumerate(known)}
         numbered = {key: tuple(self.example(each, kind, numbers) for each in split) for key, split in splits.items()}
         return Brackets(name=name, **numbered, kinds=len(known), depth=max(map(_depth, strings)))
