@@ -20,3 +20,10 @@ def test_examples_with_alike_texts_are_numbered(build):
 
 def test_a_page_of_one_example_numbers_nothing(build):
     assert [item["number"] for item in items(render_page([build(SERIES), build(SERIES)]))] == [None]
+
+
+def test_the_ledger_says_of_which_sequence_its_ngrams_are(build):
+    page = render_pages([[build(SERIES)], [build(SERIES, name="load")], [build(SERIES, name="a\tb")]])
+    named = [item["panels"][0]["options"][0]["ledger"][0]["name"] for item in items(page)]
+    assert named == ["n-grams", "n-grams of load", "n-grams of a␉b"]
+    assert "the sum of n-grams of load " in render_page([build(SERIES, name="load")])  # where no script runs

@@ -100,7 +100,7 @@ def _render(examples: Sequence[PageExample], title: str, phrases: CorpusPhrases 
                 {
                     "label": label,
                     "attribution": attribution,
-                    "bars": waterfall_of_ledger(attribution.ledger, attribution.unit),
+                    "bars": waterfall_of_ledger(attribution.ledger, attribution.unit, attribution.name),
                     "top": largest_phrases(attribution, TOP),
                     "limit": shared_limit([attribution], "token"),
                 }
@@ -141,7 +141,7 @@ def render_fragment(attribution: Attribution) -> str:
             attribution=attribution,
             limit=limit,
             top=largest_phrases(attribution, _TOP_FRAGMENT),
-            bars=waterfall_of_ledger(attribution.ledger, attribution.unit),
+            bars=waterfall_of_ledger(attribution.ledger, attribution.unit, attribution.name),
             scale=[(c, text_colour(c)) for c in SCALE],
         )
     )

@@ -227,7 +227,7 @@ def _of_option(attribution: Attribution, first: Attribution) -> dict[str, object
         "limits": limits,
         "ledger": [
             {"name": bar.name, "value": bar.value, "left": bar.left, "width": bar.width, "zero": bar.zero}
-            for bar in waterfall_of_ledger(attribution.ledger, attribution.unit)
+            for bar in waterfall_of_ledger(attribution.ledger, attribution.unit, attribution.name)
         ],
         "tokens": [_short(value) for value in attribution.token_scores.tolist()],
         "top": [

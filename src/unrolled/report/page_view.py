@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.decomposition.attribution.ledger import Ledger
 from unrolled.decomposition.attribution.number_notes import NOISY, NOTED_RESIDUAL
-from unrolled.report.formatting import magnitude, minus, share_of
+from unrolled.report.formatting import clip, magnitude, minus, share_of, visible
 
 __all__ = [
     "LedgerBar",
@@ -20,6 +20,9 @@ __all__ = [
     "waterfall",
     "waterfall_of_ledger",
 ]
+
+_SEQUENCE = 40
+"""Characters that are shown of a sequence's name."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,16 @@ class LedgerBar:
     """Position of zero, the same for all bars of a ledger."""
 
 
-def ledger_parts(ledger: Ledger) -> list[tuple[str, float]]:
-    """List the parts of a logit by the names that a reader sees."""
-    names = {"ngrams": "n-grams", "initial": "initial state"}
+def ledger_parts(ledger: Ledger, sequence: str = "") -> list[tuple[str, float]]:
+    """List the parts of a logit by the names that a reader sees; the n-grams are those of a sequence, if it is named."""
+    ngrams = f"n-grams of {clip(visible(sequence), _SEQUENCE)}" if sequence else "n-grams"
+    names = {"ngrams": ngrams, "initial": "initial state"}
     return [(names.get(key, key), value) for key, value in ledger.items() if key != "logit"]
 
 
-def waterfall_of_ledger(ledger: Ledger, unit: str = "logit") -> list[LedgerBar]:
+def waterfall_of_ledger(ledger: Ledger, unit: str = "logit", sequence: str = "") -> list[LedgerBar]:
     """Lay out the ledger of a logit as five bars."""
-    return waterfall(ledger_parts(ledger), (unit, ledger.logit))
+    return waterfall(ledger_parts(ledger, sequence), (unit, ledger.logit))
 
 
 def waterfall(entries: Sequence[tuple[str, float]], total: tuple[str, float]) -> list[LedgerBar]:
