@@ -89,9 +89,9 @@ def test_the_summands_are_those_of_the_ledger(account):
 def test_texts_and_features_have_their_own_groups():
     torch.manual_seed(0)
     found = unrolled.account(Siamese().double(), ids(2, 3), ids(2, 2), target=1)
-    assert [group.name for group in found.view().groups] == ["tokens of 0", "tokens of 1"]
+    assert [group.name for group in found.view().groups] == ["tokens of first", "tokens of second"]
     assert [len(group.labels) for group in found.view().groups] == [3, 2]
-    assert "tokens of 1" in str(found)
+    assert "tokens of second" in str(found)
     x = torch.randn(2, 5, 3).double()
     tagged = unrolled.account(Tagger().double(), x, target=lambda out: out[:, 0, 0])
     (group,) = tagged.view(1).groups

@@ -14,7 +14,7 @@ from unrolled.decomposition.arguments import refuse_meta, refuse_nested
 from unrolled.errors import UsageError, kind_of
 from unrolled.user_models.torch_script import is_scripted
 
-__all__ = ["model_arguments", "named_arguments"]
+__all__ = ["model_arguments", "named_arguments", "names_of_places"]
 
 _OWN = frozenset(
     "target tokens features expansion readout rnn call max_order seed strict model_kwargs of share against "
@@ -26,6 +26,21 @@ _OWN = frozenset(
 def named_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
     """Return all arguments of a model by the names that they have in errors."""
     return {**{f"argument {place}": value for place, value in enumerate(args)}, **kwargs}
+
+
+def names_of_places(model: nn.Module, count: int) -> dict[str, str]:
+    """Return what a model's forward calls so many positional arguments, by their places; where it says."""
+    if model._forward_pre_hooks:  # which may change the arguments
+        return {}
+    try:
+        parameters = list(inspect.signature(model.forward).parameters.values())
+    except (TypeError, ValueError):  # a forward of C has no signature
+        return {}
+    return {
+        str(place): parameter.name
+        for place, parameter in enumerate(parameters[:count])
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    }
 
 
 def model_arguments(

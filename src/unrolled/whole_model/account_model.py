@@ -17,7 +17,7 @@ from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.further_runs.behind_held import BehindHeld, behind_held
 from unrolled.explanation.further_runs.not_read import HeldReads
 from unrolled.explanation.infinite_weights import find_infinite_weight, infinite_weights_named
-from unrolled.explanation.model_arguments import named_arguments
+from unrolled.explanation.model_arguments import named_arguments, names_of_places
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
@@ -72,6 +72,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
         recurrent=means.recurrent,
         by_quadrature=means.by_quadrature,
         axes=means.axes,
+        argument_names=names_of_places(model, len(args)) if asked.of is None else {},
         words=words_of_texts(asked.tokens, args, kwargs, means, len(expected)),
         deterministic=plain.runs.drew_nothing(drawn),
     )

@@ -58,6 +58,8 @@ class AccountedOutput(OwnMemory):
     words: tuple[tuple[str, ...], ...] = ()
     """The tokens of each example, text by text, for display. Without texts the names of its steps (``x0``, ``x1``, …,
     or those that were given); empty where an example is no sequence either."""
+    argument_names: Mapping[str, str] = field(default_factory=dict)
+    """What the model's forward calls its arguments, by their places, for display; where it says."""
     feature_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the numbers of a step, by argument, where they were given."""
     recurrent: bool = True
