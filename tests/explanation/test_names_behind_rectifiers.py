@@ -38,6 +38,9 @@ RECTIFIERS = {
     "in place": lambda x: torch.relu_(x.clone()),
     "relu6": F.relu6,
     "clamp": lambda x: x.clamp(min=0),
+    "hardswish": lambda x: F.hardswish(3.5 * x - 1),
+    "maximum": lambda x: torch.maximum(x, torch.zeros_like(x)),
+    "minimum": lambda x: -torch.minimum(-x, torch.zeros_like(x)),
     "threshold": lambda x: F.threshold(x, 0.0, 0.0),
     "between layers": lambda x: torch.relu(x @ x.new_tensor([[1.0, 2.0], [3.0, 1.0]])) * 2 - 1,
 }
@@ -71,6 +74,13 @@ OTHERS = {
 def test_a_step_that_reads_no_token_has_none(front):
     found = unrolled.explain(Model(OTHERS[front]), IDS, target=1)
     assert found.tokens == ("‹no token›", "2", "3", "4", "5")
+
+
+def test_a_word_that_another_one_exceeds_is_not_read():
+    def larger(x):
+        return torch.maximum(x[:, 1:] + 2, F.pad(x[:, :1] + 9, (0, 0, 0, 3), value=-9.0))
+
+    assert unrolled.explain(Model(larger), IDS, target=1).tokens == ("1", "3", "4", "5")
 
 
 class ReadsTwice(Model):

@@ -14,10 +14,13 @@ _RECTIFIERS = frozenset(
     f"{name}Backward{overload}"
     for name, overload in (
         *(("Relu", 0), ("Threshold", 0), ("Hardtanh", 0), ("Hardsigmoid", 0), ("Clamp", 1), ("ClampMin", 0)),
-        *(("ClampMax", 0), ("Softshrink", 0), ("Hardshrink", 0)),
+        *(("ClampMax", 0), ("Softshrink", 0), ("Hardshrink", 0), ("Hardswish", 0), ("Maximum", 0), ("Minimum", 0)),
     )
 )
-"""Nodes of torch's graph that differentiate a function of one tensor whose slope is zero on an interval."""
+"""Nodes of torch's graph that differentiate a function of one tensor whose slope is zero on an interval.
+
+A maximum or a minimum is one where the other tensor is a constant.
+"""
 
 
 @contextmanager
@@ -45,5 +48,8 @@ def _rectifiers(result: Tensor) -> list[Node]:
 
 
 def _pass_on(below: Sequence[Tensor | None], above: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-    """Return the gradient of a unit's result as that of its operand."""
-    return tuple(above) if below[0] is not None else tuple(below)
+    """Return the gradient of a unit's result as that of its operand, if it has one operand of that shape."""
+    alike = [each is not None and above[0] is not None and each.shape == above[0].shape for each in below]
+    if sum(each is not None for each in below) != 1 or not any(alike):
+        return tuple(below)
+    return tuple(above[0] if same else None for same in alike)
