@@ -11,13 +11,21 @@ from torch.autograd import forward_ad
 
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.base import Cell
+from unrolled.cells.closed_form import ClosedCell
 from unrolled.cells.elman import Elman
 from unrolled.cells.lstm import LSTM
 from unrolled.kernels import base as sequence
 from unrolled.testing import check_cell
 
 E, D, B, T = 3, 5, 2, 7
-KERNELS = [name for name, cell in CELLS.members.items() if cell.unroll is not Cell.unroll]
+
+
+def has_kernel(cell):
+    """A cell without a kernel inherits the loop over its steps."""
+    return cell.unroll not in (Cell.unroll, ClosedCell.unroll)
+
+
+KERNELS = [name for name, cell in CELLS.members.items() if has_kernel(cell)]
 
 
 def made(name, **options):
@@ -35,6 +43,16 @@ def gradients(cell, unroll, x, s):
     return states, *torch.autograd.grad((states * torch.randn_like(states)).sum(), leaves, allow_unused=True)
 
 
+def test_a_closed_cell_without_a_kernel_is_none_of_these():
+    class WithoutKernel(Elman):
+        unroll = ClosedCell.unroll
+
+    assert has_kernel(Elman)
+    assert not has_kernel(WithoutKernel)
+    cell, x, s = made("elman")
+    assert torch.equal(WithoutKernel.unroll(cell, x, s), Cell.unroll(cell, x, s))
+
+
 @pytest.mark.quick_diagonal(3)  # quick: every kernel, every length
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("length", [1, 2, 3])
@@ -47,7 +65,7 @@ def test_a_sequence_of_several_chunks_has_the_same_gradient(name, length, monkey
             f"unrolled.kernels.{module}.time_chunks", lambda *a: cut.append(sequence.time_chunks(*a[:2])) or cut[-1]
         )
     found = gradients(cell, cell.unroll, x, s)
-    assert cut
+    assert cut, f"{name} overrides unroll without a kernel in chunks; leave it out, and the loop of its base is used"
     assert all(len(chunks) == -(-T // length) for chunks in cut)
     for one, other in zip(found, gradients(cell, lambda *a: Cell.unroll(cell, *a), x, s), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
