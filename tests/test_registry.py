@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import pytest
 
 from unrolled.errors import UnknownNameError
-from unrolled.registry import Registry
+from unrolled.registry import Registry, names_in_source, texts_in_source
 
 
 class Animal(ABC):
@@ -65,6 +65,16 @@ def test_one_member_is_found_without_importing_the_others(registry):
         found.get_alone("tigre")
     with pytest.raises(RuntimeError, match="imported"):
         found.get("tiger")
+
+
+def test_a_name_is_found_in_the_source_with_a_type_and_without(registry):
+    found, package = registry
+    lines = ('    name: ClassVar[str] = "lynx"', "    tail: ClassVar[str]", "    legs: ClassVar[int] = 4")
+    heading = "from typing import ClassVar\nfrom .family import Cat\nclass Lynx(Cat):\n"
+    (package / "more.py").write_text(heading + "\n".join(lines) + "\n")
+    assert names_in_source(package.name) == list(found.names()) == ["cat", "lynx", "tiger"]
+    assert texts_in_source(package.name)["lynx"] == {"name": "lynx"}  # neither what has no value nor a number
+    assert found.get_alone("lynx").__name__ == "Lynx"
 
 
 @pytest.mark.parametrize(

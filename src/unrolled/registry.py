@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 from collections.abc import Iterator
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Generic, NamedTuple, TypeGuard, TypeVar
@@ -54,16 +55,19 @@ def _find_in_source(package: str) -> dict[str, _Source]:
 
 
 def _texts_of_classes(module: ast.Module) -> Iterator[dict[str, str]]:
-    """Find ``name = "…"`` and the like in the public classes of a module."""
+    """Find ``name = "…"`` and ``name: ClassVar[str] = "…"`` and the like in the public classes of a module."""
     for kind in module.body:
         if isinstance(kind, ast.ClassDef) and not kind.name.startswith("_"):
-            yield {
-                target.id: line.value.value
-                for line in kind.body
-                if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant)
-                for target in line.targets
-                if isinstance(target, ast.Name) and isinstance(line.value.value, str)
-            }
+            yield dict(chain.from_iterable(map(_texts_of_line, kind.body)))
+
+
+def _texts_of_line(line: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Find the names that a line gives a text, and the text."""
+    targets = line.targets if isinstance(line, ast.Assign) else [line.target] if isinstance(line, ast.AnnAssign) else []
+    for target in targets:
+        value = getattr(line, "value", None)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield target.id, value.value
 
 
 class Registry(Generic[M]):

@@ -14,6 +14,7 @@ from unrolled.lab.models.settings import PooledSettings
 from unrolled.lab.tasks import TASKS
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import TrainingSettings
+from unrolled.registry import texts_in_source
 
 Command = Callable[..., Any]
 SMALL = ("--hidden", 8, "--embedding", 8, "--epochs", 2, "--limit", 300)
@@ -216,6 +217,28 @@ def test_the_help_of_a_task_has_all_its_settings_and_measures(unrolled: Command,
         assert f"--{field.replace('_', '-')} ".replace("--options ", "--option ") in text
     for measure in task.metrics:
         assert f"{measure.name}: " in text
+
+
+@pytest.mark.parametrize("name", TASKS.names())
+def test_a_task_says_what_it_is(name: str) -> None:
+    written = texts_in_source("unrolled.lab.tasks")[name]
+    assert "description" in written, f'write description = "…" in the class {TASKS.get(name).__name__}'
+    assert written["description"] == TASKS.get(name).description
+    assert "\n" not in written["description"]
+
+
+def test_a_task_without_a_description_leaves_the_list_of_the_others_as_it_was(
+    unrolled: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = unrolled("train", "--help").out
+    written = {**texts_in_source("unrolled.lab.tasks"), "marks": {"name": "marks"}}
+    monkeypatch.setattr("unrolled.lab.cli.train.names_in_source", lambda _: sorted(written))
+    monkeypatch.setattr("unrolled.lab.cli.train.texts_in_source", lambda _: written)
+    done = unrolled("train", "--help")
+    assert done.status == 0, done.err
+    (added,) = (line for line in done.out.splitlines() if "marks" in line)
+    assert "Train a model for the task marks." in added
+    assert done.out.replace(f"{added}\n", "") == before
 
 
 def test_the_help_names_every_dataset_of_its_kind_and_no_other(unrolled: Command) -> None:

@@ -44,7 +44,7 @@ class _Tasks(typer.core.TyperGroup):
         """Make the command of a task."""
         known = texts_in_source(_TASKS)
         if cmd_name in known:
-            return _Task(cmd_name, known[cmd_name]["description"])
+            return _Task(cmd_name, known[cmd_name].get("description", f"the task {cmd_name}"))
         tasks, command = ", ".join(sorted(known)), f"unrolled train classify --data {shlex.quote(cmd_name)}"
         if is_hub_dataset(cmd_name):
             raise UsageError(
