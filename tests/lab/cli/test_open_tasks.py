@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from unrolled.lab.cli.next_command import next_command
+from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.papers.framework.corpora import SMALL
 from unrolled.lab.papers.framework.synthetic_corpora import SYNTHETIC
 from unrolled.lab.tasks import TASKS
@@ -18,9 +19,10 @@ from unrolled.lab.training.data_settings import DataSettings
 from unrolled.lab.training.engine import train
 from unrolled.lab.training.run_folder import load_run
 from unrolled.lab.training.settings import TrainingSettings
+from unrolled.lab.training.task import Task
 
 Command = Callable[..., Any]
-SAID = {
+TYPED = {
     "classify": ("this film was not good",),
     "regress": ("the plot was very good",),
     "relate": ("the <e1> storm </e1> caused the <e2> flood </e2>",),
@@ -30,7 +32,20 @@ SAID = {
     "rank": ("where does anna live ? ||| anna lives in lincoln .",),
     "translate": ("the old dog ||| der",),
 }
-CLOSED = ("brackets",)
+"""What is typed to a run of a task; to one that is not listed, the words of a test example."""
+CLOSED = [name for name, task in TASKS.members.items() if task.prepare is Task.prepare]
+OPEN = [name for name in TASKS.names() if name not in CLOSED]
+
+
+def typed(name: str) -> tuple[Any, ...]:
+    first = next(iter(made_up(name).test))
+    return TYPED.get(name) or (" ".join(getattr(first, "tokens", first)),)
+
+
+def made_up(name: str) -> Corpus[Any]:
+    kind = TASKS.get(name).kind
+    assert kind in SYNTHETIC, f"the task {name} learns {kind.__name__}: write a function in SYNTHETIC that makes one up"
+    return SYNTHETIC[kind](SMALL, 0)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +56,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def of(name: str) -> Path:
         if not (folder / name).exists():
             task = TASKS.get(name)
-            corpus = SYNTHETIC[task.kind](SMALL, 0)
+            corpus = made_up(name)
             settings = TrainingSettings(**{**task.training_defaults, "epochs": 1, "batch": 8, "device": "cpu"})
             learned = task.from_corpus(corpus, task.Architecture(hidden=8, embedding=8))
             train(learned, corpus, settings, folder / name, data=DataSettings(data=(corpus.name,)))
@@ -50,15 +65,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return of
 
 
-def test_every_task_is_opened_or_says_that_it_is_not() -> None:
-    assert {*SAID, *CLOSED} == set(TASKS.names())
+def test_every_task_of_texts_is_opened_and_that_of_brackets_is_not() -> None:
+    assert set(TYPED) <= set(OPEN)
+    assert "brackets" in CLOSED
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", OPEN)
 def test_the_account_of_what_a_run_says_closes(
     unrolled: Command, runs: Callable[[str], Path], tmp_path: Path, name: str
 ) -> None:
-    text, *options = SAID[name]
+    text, *options = typed(name)
     done = unrolled("explain", runs(name), text, *options, "--json", tmp_path / "x.json")
     assert done.status == 0, done.err
     assert done.out.startswith(("logits: ", "output: "))
@@ -104,7 +120,7 @@ def test_the_position_left_out_is_the_one_that_the_help_names(unrolled: Command,
 def test_the_command_to_try_next_works_and_is_about_the_runs_own_data(
     unrolled: Command, runs: Callable[[str], Path], name: str
 ) -> None:
-    run, corpus = load_run(runs(name)), SYNTHETIC[TASKS.get(name).kind](SMALL, 0)
+    run, corpus = load_run(runs(name)), made_up(name)
     program, command, *words = shlex.split(next_command(run, corpus))
     assert program == "unrolled"
     if command != "evaluate":  # whose data are a published dataset's
@@ -118,7 +134,7 @@ def test_a_text_that_the_task_cannot_read_is_named_by_its_line(
     unrolled: Command, runs: Callable[[str], Path], tmp_path: Path
 ) -> None:
     file = tmp_path / "new.txt"
-    file.write_text(f"{SAID['relate'][0]}\n\nthe storm caused the flood\n")
+    file.write_text(f"{TYPED['relate'][0]}\n\nthe storm caused the flood\n")
     unrolled("predict", runs("relate"), file, "--out", tmp_path / "p.csv").assert_refused(
         65, f"{file}:3: expected <e1>…</e1> and <e2>…</e2>"
     )
