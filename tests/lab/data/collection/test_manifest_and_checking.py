@@ -29,11 +29,29 @@ KNOWN = DataFile(bytes=len(TEXT), sha256=hashlib.sha256(TEXT).hexdigest())
 def test_a_dataset_that_reads_files_is_in_the_manifest_and_any_other_needs_no_folder(name, monkeypatch):
     source = read_manifest().source(name)
     if source.files:
-        assert source.counts is not None
+        assert source.counts is not None, f"write the counts of the splits into [sources.{name}] of manifest.toml"
         assert "folder" in inspect.signature(DATASETS.get(name).read).parameters
     else:
         monkeypatch.delenv("UNROLLED_DATA", raising=False)
-        assert isinstance(DATASETS.get(name)().read(), DATASETS.get(name).kind)
+        assert isinstance(read_without_folder(name), DATASETS.get(name).kind)
+
+
+def read_without_folder(name):
+    try:
+        return DATASETS.get(name)().read()
+    except UsageError as error:
+        pytest.fail(
+            f"list the files of {name} in src/unrolled/lab/data/collection/manifest.toml, or generate it: {error}"
+        )
+
+
+def test_a_dataset_whose_files_the_manifest_lacks_is_sent_to_it(monkeypatch):
+    monkeypatch.delenv("UNROLLED_DATA", raising=False)
+    with pytest.raises(
+        pytest.fail.Exception, match=r"list the files of uci-yelp in \S+/manifest\.toml, or generate it"
+    ):
+        read_without_folder("uci-yelp")
+    assert len(read_without_folder("negation").test) == 200  # the control: it is generated
 
 
 def test_the_generated_datasets_have_no_files():
@@ -63,9 +81,13 @@ def test_only_what_is_openly_licensed_is_fetched_and_by_https_alone():
         "tinyshakespeare", "uci-amazon", "uci-imdb", "uci-yelp", "war_and_peace", "wikitext103", "wikitext2",
     }  # fmt: skip
     for name in openly:
-        assert DATASETS.get(name).licence in {"public domain", "CC BY 4.0", "CC BY-SA 3.0"}
+        assert DATASETS.get(name).licence in {"public domain", "CC BY 4.0", "CC BY-SA 3.0"}, (
+            f"{name} has addresses: leave them out, or add its licence here if it allows copies"
+        )
     for name, source in manifest.sources.items():
-        assert name in openly or not source.files or source.request_url
+        assert name in openly or not source.files or source.request_url, (
+            f"files of {name} have no address: write into its request_url where they are asked for"
+        )
     addresses = [each.address for each in (*manifest.files.values(), *manifest.archives.values()) if each.address]
     assert all(address.startswith("https://") for address in addresses)
 
