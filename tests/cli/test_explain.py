@@ -154,6 +154,14 @@ def test_unknown_words_are_marked_and_noted(unrolled: Command, run: Path) -> Non
     assert "† not in the model's vocabulary, read as <unk>: zzyzx" in " ".join(done.out.split())
 
 
+def test_the_help_names_every_expansion(unrolled: Command) -> None:
+    text = " ".join(unrolled("explain", "--help").out.replace("│", " ").split())
+    listed, _, with_arguments = text.partition("with arguments: ")
+    assert f" {', '.join(EXPANSIONS.names())};" in listed
+    called = re.findall(r"\w+\([\w,]+\)", with_arguments.partition(".")[0])
+    assert [name.partition("(")[0] for name in called] == ["shares", "taylor", "mean"]
+
+
 def test_the_page_holds_every_expansion(unrolled: Command, run: Path, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     done = unrolled("explain", run, SENTENCE, "--html", path)

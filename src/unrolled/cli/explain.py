@@ -90,7 +90,7 @@ def explain(
     expansion: Annotated[
         str,
         typer.Option(
-            help="secant, path, operating, gates, shares(P), zero, activation, taylor(K), mean(operating,path).",
+            help=f"{', '.join(expansion_names(''))}; with arguments: shares(P), taylor(K), mean(operating,path).",
             autocompletion=expansion_names,
         ),
     ] = "secant",
