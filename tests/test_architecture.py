@@ -14,7 +14,7 @@ import subprocess
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
@@ -69,6 +69,17 @@ def test_files_are_short_and_named_after_their_subjects() -> None:
     assert len(SOURCES) > 600
     assert not [path for path in SOURCES if path.stem in NAMES_WITHOUT_A_SUBJECT]
     assert not [path for path in SOURCES if len(path.read_text().splitlines()) > LONGEST]
+
+
+def folders_that_are_no_package(files: Iterable[Path]) -> set[Path]:
+    """Folders of modules without an ``__init__.py``: nothing in them is found by listing."""
+    return {path.parent for path in files if not (path.parent / "__init__.py").is_file()}
+
+
+def test_every_folder_of_modules_is_a_package(tmp_path: Path) -> None:
+    without = folders_that_are_no_package(SOURCES)
+    assert not without, f"write an __init__.py with a docstring into {', '.join(map(str, without))}"
+    assert folders_that_are_no_package([*SOURCES, tmp_path / "item.py"]) == {tmp_path}
 
 
 def test_no_two_classes_share_a_name() -> None:
