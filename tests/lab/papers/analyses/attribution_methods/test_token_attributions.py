@@ -13,7 +13,7 @@ from unrolled.lab.models.classifier import Classifier
 from unrolled.lab.models.pooling import LastState, MeanPooling
 from unrolled.lab.papers.analyses.attribution_methods.backward_rules import EPSILON
 from unrolled.lab.papers.analyses.attribution_methods.explained_texts import Explained, margin, predict
-from unrolled.lab.papers.analyses.attribution_methods.token_attributions import attribute
+from unrolled.lab.papers.analyses.attribution_methods.token_attributions import attribute, attributor
 from unrolled.lab.papers.analyses.faithfulness.deletion import delete
 
 WORDS = 9
@@ -195,3 +195,20 @@ def test_deletion_prefers_the_words_that_the_model_reads():
     assert (wrong.score < 0).any()
     assert (right.insertion > wrong.insertion).all()
     assert torch.allclose(right.sufficiency, torch.zeros(2, dtype=torch.float64), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("integrated gradient, 30", "unknown method of attribution .*; did you mean 'integrated gradients'"),
+        ("occlusion by unk", "did you mean 'occlusion by <unk>'"),
+        ("shars", "did you mean 'shares'"),
+        ("integrated gradients", "lacks its number of points or samples; write it behind the name: integrated grad"),
+        ("LIME, many", "'LIME, many' lacks its number"),
+    ],
+)
+def test_a_method_that_is_none_is_answered_with_the_nearest_name(method, message):
+    with pytest.raises(UsageError, match=message):
+        attributor(method)
+    for name in ("kernel SHAP, 30", "LIME, 30", "occlusion by <unk>", "shares", "mean(operating, path)"):
+        assert callable(attributor(name))  # the control

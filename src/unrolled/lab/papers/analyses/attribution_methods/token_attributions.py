@@ -14,7 +14,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unrolled.errors import UsageError
+from unrolled.errors import UnknownNameError, UsageError
+from unrolled.expansions import EXPANSIONS, resolve
 from unrolled.explanation.api import explain_batch
 from unrolled.lab.papers.analyses.attribution_methods.agglomerative_decomposition import agglomerate
 from unrolled.lab.papers.analyses.attribution_methods.backward_rules import deep_lift, relevance
@@ -57,16 +58,25 @@ def attributor(method: str) -> Attributor:
     """Find the function of a method by its name; any name that is no other method's is that of an expansion.
 
     Raises:
-        UsageError: If a method needs a library that is missing. The function raises it where the method does not
-            exist for a network; ``account, path`` raises a ``ConvergenceError`` where its quadrature does not converge.
+        UnknownNameError: If no method has that name; the message suggests the nearest one.
+        UsageError: If a method lacks its number, or needs a library that is missing. The function raises it where the
+            method does not exist for a network; ``account, path`` raises a ``ConvergenceError`` where its quadrature
+            does not converge.
     """
     name, _, number = method.partition(", ")
     if method in _PLAIN:
         return _masked(_PLAIN[method])
     if name in _METHODS_WITH_A_NUMBER:
+        if not number.isdecimal():
+            raise UsageError(f"{method!r} lacks its number of points or samples; write it behind the name: {name}, 50")
         return _masked(_METHODS_WITH_A_NUMBER[name](int(number)))
     if name == "account":
         return _masked(partial(_account, expansion=number))
+    try:
+        resolve(method)
+    except UnknownNameError:
+        known = {*_PLAIN, *_METHODS_WITH_A_NUMBER, "account", *EXPANSIONS.names()}
+        raise UnknownNameError("method of attribution", method, known) from None
     return _masked(partial(_ngrams, expansion=method))
 
 
