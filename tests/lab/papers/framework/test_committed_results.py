@@ -37,7 +37,10 @@ def test_findings_speak_of_the_committed_results(name):
         assert bool(results) == bool(text), f"results/{name}.md: findings and results at scale {scale} go together"
         if results:
             found = fingerprint(experiment, results)
-            assert digits == found, f"stale findings: rewrite results/{name}.md for the fingerprint {scale} {found}"
+            assert digits == found, (
+                f"stale findings: rewrite results/{name}.md for the fingerprint {scale} {found} if results were added; "
+                "if recorded trials were changed, take the change back"
+            )
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS.names())
@@ -66,7 +69,8 @@ def test_every_result_belongs_to_a_listed_trial_or_is_marked_as_history(path):
     listed = {(scale, experiment.key(each)) for scale in SCALES for each in experiment.at(scale)}
     for key, record in STORE.records(experiment.name).items():
         assert key in listed or record.get("history"), (
-            f'{record["label"]}, scale {key[0]}: the experiment lists no such trial; list it, or add "history": true'
+            f"{record['label']}, scale {key[0]}: the experiment lists no such trial; recorded trials are frozen: take "
+            'a change of their settings back and list others beside them, or add "history": true to the result'
         )
     assert path.read_text().count("\n") == len(STORE.records(experiment.name))  # no trial twice
 
