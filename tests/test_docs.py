@@ -42,6 +42,23 @@ def test_the_courses_name_items_that_exist() -> None:
     assert named <= set(EXPERIMENTS.names())
 
 
+def test_the_places_of_new_members_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = [line.split("|")[1:-1] for line in text[: text.index("<!-- a new cell -->")].splitlines() if "|" in line]
+    assert len(rows) > 8
+    package = ROOT / "src" / "unrolled"
+    named = [place for row in rows for place in re.findall(r"`([\w/.]+(?:/|\.toml|\.py))`", "".join(row))]
+    places = [place.removeprefix("src/unrolled/").removesuffix("PAPER/") for place in named]
+    starts = (ROOT, package, package / "lab" / "papers" / "ours")
+    missing = {each for each in places if not any((start / each).exists() for start in starts)}
+    assert len(places) > 8
+    assert not missing
+    sources = "".join(path.read_text() for path in package.rglob("*.py"))
+    classes = [name for row in rows for name in re.findall(r"`([A-Z]\w+)`", row[2])]
+    assert len(classes) > 8
+    assert not {name for name in classes if not re.search(rf"^class {name}\(", sources, re.MULTILINE)}
+
+
 def commands(page: str) -> list[list[str]]:
     codes = re.findall(r"`unrolled ([^`]+)`", (DOCS / page).read_text())
     return [shlex.split(code) for code in codes]
