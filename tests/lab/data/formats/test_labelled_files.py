@@ -14,6 +14,7 @@ from unrolled.errors import DataError, FileError, UnknownNameError, UsageError
 from unrolled.lab.data import formats
 from unrolled.lab.data.corpus import Classification, Language, Regression, Relations, Selection
 from unrolled.lab.data.formats import FORMATS, read_files, read_split
+from unrolled.lab.data.formats.brackets import BracketLines
 from unrolled.lab.data.reading import Reading
 
 WRITERS = {
@@ -55,11 +56,25 @@ def test_each_says_what_it_looks_like_and_what_it_gives(name):
     assert all(suffix.startswith(".") for suffix in member.suffixes)
 
 
-def test_no_two_formats_claim_the_same_file():
+def claimed_twice(members):
+    """The kinds and suffixes that two formats claim; a format without suffixes claims files of any name."""
     claims = Counter(
-        (kind, suffix) for member in FORMATS.members.values() for kind in member.kinds for suffix in member.suffixes
+        (kind.__name__, suffix or "any file")
+        for member in members
+        for kind in member.kinds
+        for suffix in member.suffixes or ("",)
     )
-    assert set(claims.values()) == {1}
+    return {claim for claim, count in claims.items() if count > 1}
+
+
+def test_no_two_formats_claim_the_same_file():
+    class Again(BracketLines):
+        name = "again"
+
+    members = [*FORMATS.members.values()]
+    twice = claimed_twice(members)
+    assert not twice, f"give one of the formats another suffix, or another kind of corpus: {twice}"
+    assert claimed_twice([*members, Again]) == {("Brackets", "any file")}
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
