@@ -25,7 +25,7 @@ def test_there_is_one_for_every_kind_of_corpus():
         kinds.Examples,
         kinds.Language,
     }
-    assert set(SYNTHETIC) == concrete
+    assert set(SYNTHETIC) == concrete, "write a function in SYNTHETIC for each kind of lab/data/corpus.py"
     for kind, make in SYNTHETIC.items():
         assert type(make(SIZES, 0)) is kind
 
