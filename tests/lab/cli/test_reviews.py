@@ -220,7 +220,10 @@ def test_bad_input_is_one_line_with_the_way_out(unrolled, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "status", "reason"),
-    [("tags.conll", 2, "the format conll, whose lines are not texts"), ("latin.txt", 65, "expected UTF-8 text")],
+    [
+        ("tags.conll", 2, "the format conll, which is read for a training or an evaluation only; give .csv"),
+        ("latin.txt", 65, "expected UTF-8 text"),
+    ],
 )
 def test_of_a_file_that_is_refused_no_header_is_printed(unrolled, tmp_path, name, status, reason):
     (tmp_path / name).write_bytes(b"caf\xe9 O\n")

@@ -51,7 +51,7 @@ def read_texts(
 
     Raises:
         FileError: If the file cannot be read.
-        UsageError: If a file is asked for a split, or the suffix is that of a format of other examples, such as CoNLL.
+        UsageError: If a file is asked for a split, or the suffix is that of a format with labels, such as CoNLL.
         DataError: If it cannot be told which column holds the texts, or a text is not UTF-8.
     """
     if is_hub_dataset(str(path)):
@@ -82,8 +82,8 @@ def _texts_of_file(
         raise UsageError(f"{reading.columns[0]} is given, but every line of {path} is a text; leave it out")
     if other := next((name for name, member in FORMATS.members.items() if suffix in member.suffixes), None):
         raise UsageError(
-            f"{path}: the suffix {suffix!r} is that of the format {other}, whose lines are not texts; give .csv, .tsv, "
-            ".jsonl, or a text a line"
+            f"{path}: the suffix {suffix!r} is that of the format {other}, which is read for a training or an "
+            "evaluation only; give .csv, .tsv, .jsonl, or a text a line"
         )
     return numbered_lines(path)
 
