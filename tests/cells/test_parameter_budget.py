@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from sizes_of_cells import SLOTS
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.parameter_budget import Fit, Sized, count_parameters, fit_parameters, parse_count
 from unrolled.errors import UnknownNameError, UsageError
@@ -74,7 +75,7 @@ def test_the_two_sizes_lie_on_either_side_of_the_budget(name, budget):
     real = lambda size: sum(p.numel() for p in recurrent(name, 4, size).parameters())
     assert real(fit.below.hidden_size) == fit.below.parameters
     assert real(fit.above.hidden_size) == fit.above.parameters
-    grain = 4 if name == "memorising" else 1
+    grain = 4 if name in SLOTS else 1
     assert fit.above.hidden_size - fit.below.hidden_size == grain
 
 

@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 import unrolled
+from sizes_of_cells import SLOTS
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.recurrent import Recurrent
 from unrolled.cells.second_order import MLSTM
@@ -89,9 +90,14 @@ def test_lengths_are_packing(name):
     assert not torch.allclose(plain, expected[0])  # the control: without lengths the padding is read
 
 
+def test_two_cells_hold_whole_inputs_and_most_are_of_any_size():
+    assert {"dyck", "memorising"} <= SLOTS
+    assert not {"elman", "gru", "lstm", "mmlstm", "mvma_e"} & SLOTS
+
+
 @pytest.mark.parametrize("name", CELLS.names())
 def test_padding_never_leaks_and_takes_no_gradient(name):
-    layers, both = (1, True) if name in ("dyck", "memorising") else (2, True)
+    layers, both = (1, True) if name in SLOTS else (2, True)
     network = recurrent(name, E, D, layers, both)
     x = torch.randn(T, B, E)
     for b, n in enumerate(LENGTHS):
@@ -114,7 +120,7 @@ def test_padding_never_leaks_and_takes_no_gradient(name):
 
 @pytest.mark.parametrize("name", CELLS.names())
 def test_a_sequence_in_two_halves(name):
-    layers = 1 if name in ("dyck", "memorising") else 2
+    layers = 1 if name in SLOTS else 2
     network = recurrent(name, E, D, layers)
     x = torch.randn(T, B, E)
     whole, final = network(x)

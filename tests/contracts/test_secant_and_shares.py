@@ -8,6 +8,7 @@ from torch import nn
 
 import unrolled
 from reference import STEPS, gru_secant, layer_weights, lstm_secant, ngrams, run
+from sizes_of_cells import SLOTS
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.base import Cell
 from unrolled.cells.closed_form import ClosedCell
@@ -151,7 +152,7 @@ def test_a_gate_keeps_what_it_is_at_zero_and_a_content_does_not(factor, held, p)
 def test_every_cell_closes(name, expansion, layers, both):
     torch.manual_seed(0)
     inputs = 6 if name == "memorising" else 3
-    if name in ("dyck", "memorising"):  # their units hold whole inputs, so a second layer would need more of them
+    if name in SLOTS:  # their units hold whole inputs, so a second layer would need more of them
         layers = 1
     rnn = recurrent(name, inputs, 6, num_layers=layers, bidirectional=both).double()
     if name != "memorising":

@@ -12,13 +12,13 @@ from torch.nn.utils.rnn import pack_padded_sequence
 import unrolled
 from reference import affine, ngrams, run
 from reference_cells import STEPS
+from sizes_of_cells import SLOTS
 from unrolled.cells import CELLS, recurrent
 from unrolled.cells.recurrent import Recurrent
 from unrolled.errors import NonFiniteError, ParityError, ShapeError, UsageError
 
 E, D, B, T = 2, 4, 3, 4
 LENGTHS = [3, 4, 1]
-SLOTS = ("dyck", "memorising")  # no layer can be narrower than what it reads
 LINEAR = [name for name, cell in CELLS.members.items() if cell.linear]
 
 

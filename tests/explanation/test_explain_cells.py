@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import unrolled
+from sizes_of_cells import SLOTS
 from unrolled.cells import CELLS, recurrent
 from unrolled.errors import UsageError
 from unrolled.lab.models.classifier import Classifier
@@ -45,7 +46,7 @@ class Model(nn.Module):
 
 
 def shapes(name):
-    return [(1, False), (1, True)] if name in ("dyck", "memorising") else [(1, False), (2, False), (2, True)]
+    return [(1, False), (1, True)] if name in SLOTS else [(1, False), (2, False), (2, True)]
 
 
 @pytest.mark.slow_diagonal(3)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import unrolled
+from sizes_of_cells import SLOTS
 from unrolled.cells import CELLS, recurrent
 from unrolled.held_forward import rule
 from unrolled.held_forward.mode import RULES
@@ -101,7 +102,7 @@ def test_what_is_lost_in_a_coarser_type_does_not_close():
     assert "more than rounding" in found.notes[0]
 
 
-@pytest.mark.parametrize("name", [name for name in CELLS.names() if name not in ("dyck", "memorising")])
+@pytest.mark.parametrize("name", [name for name in CELLS.names() if name not in SLOTS])
 def test_single_precision_of_every_cell(name):
     model = Classifier(pool="mean")
     model.rnn = recurrent(name, E, D, num_layers=2, batch_first=True)
