@@ -52,6 +52,20 @@ def test_the_suggested_class_is_one_of_the_output(target, written):
         unrolled.explain_batch(Tagger(lambda y: y), BATCH, target=target)
 
 
+@pytest.mark.parametrize(("target", "written"), [(2, 2), (-1, -1), (4, 0), (None, 0)])
+def test_an_account_suggests_the_class_that_was_asked_for_by_both_orders_of_the_axes(target, written):
+    told = f"target=lambda out: out[:, -1, {written}]; out[-1, :, {written}] if the first axis is time"
+    with pytest.raises(UsageError, match=re.escape(told) + "$"):
+        unrolled.account(Tagger(lambda y: y), BATCH, target=target)
+    found = unrolled.account(Tagger(lambda y: y), BATCH, target=lambda out: out[-1, :, written])
+    assert found.output.tolist() == pytest.approx(Tagger(lambda y: y)(BATCH)[-1, :, written].tolist())
+
+
+def test_an_account_suggests_no_number_of_an_output_of_integers():
+    with pytest.raises(UsageError, match=r"not \(batch, classes\): pass target=, a function$"):
+        unrolled.account(Tagger(lambda y: y.long()), BATCH, target=1)
+
+
 CALLS = [unrolled.explain_batch, unrolled.account]
 
 

@@ -12,7 +12,7 @@ from unrolled.explanation.targets.likely_targets import example_of_class, exampl
 from unrolled.explanation.targets.output_classes import class_index
 from unrolled.explanation.targets.target_function import called_target
 
-__all__ = ["Target", "checked_floating", "class_outputs", "no_tensor", "select_target"]
+__all__ = ["Target", "checked_floating", "class_outputs", "no_tensor", "place_of", "select_target"]
 
 Target = int | Callable[[object], Tensor]
 """An index of the last output dimension, or a function from the output to one number for each example."""
@@ -64,7 +64,7 @@ def class_outputs(output: object, target: object, batch: int) -> Tensor:
     if output.dim() != 2 or output.shape[0] != batch:
         raise ShapeError(
             f"the output has shape {tuple(output.shape)}; expected ({batch}, classes), or a callable target"
-            f"{example_of_class(output, batch, _place_of(target))}"
+            f"{example_of_class(output, batch, place_of(target))}"
         )
     if not output.shape[1]:
         raise ShapeError(f"the output has shape {tuple(output.shape)}; expected a class or more")
@@ -75,10 +75,10 @@ def no_tensor(output: object, target: object, batch: int | None = None) -> Shape
     """Return the error about an output that is no tensor, with a target that may fit; ``batch`` is None if unknown."""
     return ShapeError(
         f"the model returned {kind_of(output)}; expected a tensor, or a callable target that picks from it"
-        f"{example_target(output, batch, _place_of(target))}"
+        f"{example_target(output, batch, place_of(target))}"
     )
 
 
-def _place_of(target: object) -> int:
+def place_of(target: object) -> int:
     """Return the index that was asked for; 0 for any other target."""
     return target if isinstance(target, int) and not isinstance(target, bool) else 0

@@ -14,7 +14,7 @@ from unrolled.decomposition.attribution.outputs import Outputs, OutputsKind
 from unrolled.errors import ShapeError, UsageError, kind_of
 from unrolled.explanation.examples import refuse_no_examples
 from unrolled.explanation.explanation import Explanation
-from unrolled.explanation.targets.likely_targets import example_target
+from unrolled.explanation.targets.likely_targets import likely_targets
 from unrolled.explanation.targets.output_classes import class_index, class_names
 from unrolled.explanation.targets.output_kind import OutputKind, output_kind
 from unrolled.explanation.targets.select_target import (
@@ -22,6 +22,7 @@ from unrolled.explanation.targets.select_target import (
     checked_floating,
     class_outputs,
     no_tensor,
+    place_of,
     select_target,
 )
 from unrolled.explanation.targets.target_function import called_first, function_name, refuse_against
@@ -177,7 +178,7 @@ class Wanted:
         if axes is None and not predicts:
             raise no_tensor(output, target)
         if axes is None or axes > 2 or (predicts and axes < 2):
-            raise no_classes(output)
+            raise no_classes(output, target)
         batch = len(output) if axes == 2 else 1
         found = class_outputs(output, target, batch)
         refuse_no_examples(found)
@@ -265,13 +266,14 @@ def _by_function(output: Any, target: Callable[[object], Tensor], arguments: obj
     return SelectedTarget(lambda output: select_target(output, target, count), function_name(target))
 
 
-def no_classes(output: Any) -> UsageError:
-    """Return the error about an output of which no number is a class of an example."""
+def no_classes(output: Any, target: object = None) -> UsageError:
+    """Return the error about an output of which no number is a class of an example; the advice picks the target."""
     axes = output.dim() if isinstance(output, Tensor) else None
     found = kind_of(output) if axes is None else f"of shape {tuple(output.shape)}"
-    advice = f"a function{example_target(output)}"
+    codes = [code for code, _ in likely_targets(output, place_of(target))]
+    advice = ": target=".join(["a function", *codes[:1]])
     if axes == 1:
         advice = "an index or a function: target=0 of one example, target=lambda out: out of a number an example"
-    elif axes == 3:
-        advice += "; out[-1, :, 0] if the first axis is time"
+    elif axes == 3 and codes:
+        advice += f"; {codes[1].removeprefix('lambda out: ')} if the first axis is time"
     return UsageError(f"the output is {found}, not (batch, classes): pass target=, {advice}")
