@@ -13,14 +13,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, kind_of
+from unrolled.explanation.networks.find_network import RECURRENT_MODULES
 from unrolled.explanation.numbers_of_two_types import of_another_type
 from unrolled.held_forward.operations.operands import holds_numbers
+from unrolled.user_models.all_modules import all_modules
 
 __all__ = ["named_failures"]
 
 
 _ON_TEXT = re.compile(r"\bstr(ing|_)?\b")
 """How Python, numpy and torch name a text that they cannot read: not within "stride" or "distribution"."""
+
+_ON_AXES = re.compile(r"unpack|out of range|\b\dD\b|size|shape|dimension", re.IGNORECASE)
+"""How Python and torch say that a tensor has other axes than are read from it."""
 
 
 @contextmanager
@@ -50,6 +55,8 @@ def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[No
                 ) from error
         if message := of_another_type(error, model, arguments):
             raise UsageError(message) from error
+        if isinstance(error, ValueError) and _ON_AXES.search(str(error)):
+            _refuse_one_without_batch(error, model, arguments)
         raise
     except (IndexError, RuntimeError) as error:
         if message := _id_without_row(error, arguments) or of_another_type(error, model, arguments):
@@ -62,11 +69,7 @@ def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[No
                 ) from error
         if "greater than 0" in str(error):  # torch's message for packing a sequence of no tokens
             raise ShapeError("a sentence of the batch has no tokens; expected at least one") from error
-        if (ids := _ids_of_one(arguments)) is not None:
-            raise ShapeError(
-                f"the model fails on ids of shape {ids}: {first_line(error)}; if it expects a batch, pass "
-                "one of a single example: ids[None]"
-            ) from error
+        _refuse_one_without_batch(error, model, arguments)
         raise
 
 
@@ -75,12 +78,22 @@ def _is_about(error: Exception, value: object) -> bool:
     return not str(error) or re.search(rf"\b{re.escape(type(value).__name__)}\b", str(error)) is not None
 
 
-def _ids_of_one(arguments: Sequence[object]) -> tuple[int, ...] | None:
-    """Return the shape of the first tensor, if it is a list of ids without the axis of a batch."""
-    first = next((each for each in arguments if isinstance(each, Tensor)), None)
-    if first is None or first.dim() != 1 or holds_numbers(first):
-        return None
-    return tuple(first.shape)
+def _refuse_one_without_batch(error: Exception, model: nn.Module, arguments: Sequence[object]) -> None:
+    """Refuse the ids of one text, or the numbers of one series, that may lack the axis of a batch."""
+    tensors = [each for each in arguments if isinstance(each, Tensor)]
+    if isinstance(error, UnrolledError) or not tensors:
+        return
+    shape, (what, name) = tuple(tensors[0].shape), ("ids", "ids")
+    is_one = len(shape) == 1
+    if holds_numbers(tensors[0]):  # of several tensors each may be a batch of vectors
+        what, name = "numbers", "x"
+        is_recurrent = any(isinstance(each, RECURRENT_MODULES) for each in all_modules(model).values())
+        is_one = len(tensors) == 1 and len(shape) in (1, 2) and is_recurrent and bool(_ON_AXES.search(str(error)))
+    if is_one:
+        raise ShapeError(
+            f"the model fails on {what} of shape {shape}: {first_line(error)}; if it expects a batch, pass one of a "
+            f"single example: {name}[None]"
+        ) from error
 
 
 def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None:
