@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import UsageError
+from unrolled.errors import UnknownNameError, UsageError
 from whole_model_zoo import D, E, ids
 
 
@@ -138,3 +138,13 @@ def test_a_complex_argument_beside_a_part_is_a_factor():
     torch.testing.assert_close(found.features["part"], of_real.features["part"])
     with pytest.raises(UsageError, match="argument 1 is complex"):  # the control: there its numbers would be sources
         unrolled.account(Turned(), NODES, factor, target=1)
+
+
+def test_a_module_in_the_place_of_its_path_is_answered_by_the_path():
+    model = nn.Sequential(nn.Embedding(20, E), nn.Sequential(nn.Flatten(), nn.Linear(3 * E, 2)))
+    with pytest.raises(UsageError, match=r"^of is a Linear; expected .* which is of='1\.1' for this one$"):
+        unrolled.account(model, ids(1, 3), target=1, of=model[1][1])
+    (part,) = unrolled.account(model, ids(1, 3), target=1, of="1.1").features.values()
+    assert part.shape == (1, 2)
+    with pytest.raises(UnknownNameError, match=r"^unknown submodule Linear"):  # one that the model does not hold
+        unrolled.account(model, ids(1, 3), target=1, of=nn.Linear(2, 2))

@@ -130,12 +130,14 @@ def _is_mask_of_scores(value: Tensor) -> bool:
 
 
 @contextmanager
-def source_module(model: nn.Module, mode: HeldForward, name: str | None) -> Iterator[None]:
+def source_module(model: nn.Module, mode: HeldForward, name: object) -> Iterator[None]:
     """Let the output of a submodule be the source of value."""
     if name is None:
         yield
         return
     modules = all_modules(model)
+    if path := next((path for path, module in modules.items() if module is name), None):
+        raise UsageError(f"of is {kind_of(name)}; expected the path of a submodule, which is of={path!r} for this one")
     if not isinstance(name, str) or name not in modules:
         raise UnknownNameError("submodule", name, filter(None, modules))  # the model itself has no name
     calls = 0
