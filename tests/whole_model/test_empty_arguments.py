@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import nn
 
 import unrolled
-from unrolled.errors import ShapeError
+from unrolled.errors import ShapeError, UnrolledError
 from whole_model_zoo import Bag, Classifier, Loop, ids
 
 CALLS = [unrolled.explain_batch, unrolled.account]
@@ -39,6 +41,41 @@ def test_check_says_of_every_part_that_there_is_no_example(name):
 def test_texts_of_no_tokens_are_refused_in_one_line(call):
     with pytest.raises(ShapeError, match=r"the model fails on an input of shape \(3, 0\); expected at least one token"):
         call(built("network"), ids(3, 5)[:, :0])
+
+
+class Steps(nn.Module):
+    """Calls its cell once for each step, so that without steps it returns its bias."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell, self.head = nn.GRUCell(2, 3), nn.Linear(3, 2)
+
+    def forward(self, x):
+        h = x.new_zeros(len(x), 3)
+        for each in x.unbind(1):
+            h = self.cell(each, h)
+        return self.head(h)
+
+
+@pytest.mark.parametrize("call", [unrolled.explain, *CALLS])
+def test_a_loop_over_no_steps_is_refused_by_the_shape_of_its_input(call):
+    told = r"^the model reads no token of an input of shape \(1, 0, 2\); expected at least one token$"
+    with pytest.raises(ShapeError, match=told):
+        call(Steps(), torch.zeros(1, 0, 2), target=1)
+    assert all(re.match(told, part.why) for part in unrolled.check(Steps(), torch.zeros(1, 0, 2)).parts)
+    call(Steps(), torch.zeros(1, 1, 2), target=1)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_model_that_reads_nothing_of_an_argument_with_numbers_is_refused_for_another_reason(call):
+    class Constant(Steps):
+        def forward(self, x):
+            return super().forward(x[:, :0])
+
+    with pytest.raises(UnrolledError) as caught:
+        call(Constant(), torch.zeros(1, 4, 2), target=1)
+    assert "reads no token" not in str(caught.value)
 
 
 def test_an_empty_argument_that_the_model_can_do_without_is_none_of_these():

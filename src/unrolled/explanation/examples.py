@@ -1,9 +1,10 @@
-"""How many examples an output has."""
+"""How many examples an output has, and whether there is anything in the arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+import torch
 from torch import Tensor
 
 from unrolled.errors import ShapeError
@@ -11,7 +12,7 @@ from unrolled.explanation.targets.select_target import Target
 from unrolled.explanation.targets.target_function import called_first
 from unrolled.model_runs.nested_tensors import tensors_in
 
-__all__ = ["count_examples", "refuse_no_examples"]
+__all__ = ["count_examples", "refuse_no_examples", "refuse_no_tokens"]
 
 
 def count_examples(output: object, target: Target | str | None, batches: Sequence[int], sequences: int) -> int:
@@ -45,3 +46,16 @@ def refuse_no_examples(output: object) -> None:
     sizes = [each.numel() for each in tensors_in(output)]
     if sizes and not any(sizes):
         raise ShapeError("the output has no examples; expected a batch of at least one")
+
+
+def refuse_no_tokens(shapes: Iterable[torch.Size]) -> None:
+    """Refuse arguments of which a model read nothing, if one of them has examples or steps, and no numbers.
+
+    Raises:
+        ShapeError: If one has.
+    """
+    for shape in shapes:
+        if len(shape) > 1 and not shape.numel():
+            raise ShapeError(
+                f"the model reads no token of an input of shape {tuple(shape)}; expected at least one token"
+            )

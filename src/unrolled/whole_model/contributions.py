@@ -16,6 +16,7 @@ from unrolled.explanation.arguments_read import (
     unread_by_all,
     unread_numbers,
 )
+from unrolled.explanation.examples import refuse_no_tokens
 from unrolled.explanation.sources import Sources
 from unrolled.held_forward.held_only import HeldOnlyError
 from unrolled.held_forward.linear_output import LinearOutput
@@ -97,6 +98,7 @@ def collect(output: Tensor, rows: Sequence[Row], sources: Sources) -> Contributi
 
     Raises:
         HeldOnlyError: If the output depends on no argument by any operation that carries value.
+        ShapeError: If that is so since an argument holds no tokens.
     """
     linear = LinearOutput(output, [row.leaf for row in rows])
     _refuse_held_only(linear, rows, sources)
@@ -128,6 +130,7 @@ def _refuse_held_only(linear: LinearOutput, rows: Sequence[Row], sources: Source
         raise HeldOnlyError(sources.unread[0])
     carrying = INPUTS if inputs else ("number",)
     if linear.reads_held_only((place for place, row in enumerate(rows) if row.kind in carrying), rows):
+        refuse_no_tokens(shape for _, shape in sources.entries.values())
         raise HeldOnlyError(_nothing_reaches(sources))
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from unrolled.errors import UsageError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.example_of_sequence import example_of_sequence, weighed_sums
-from unrolled.explanation.examples import count_examples
+from unrolled.explanation.examples import count_examples, refuse_no_tokens
 from unrolled.explanation.networks.find_network import FoundNetworks
 from unrolled.explanation.networks.own_forwards import NoKernelError, has_own_forward
 from unrolled.explanation.plain_run import PlainRun
@@ -29,6 +29,7 @@ from unrolled.held_forward.outside.taken_places import CodePlace, TakenPlaces
 from unrolled.held_forward.runs_that_fail import failures_refused
 from unrolled.held_forward.tensor_facts.rows import Rows
 from unrolled.model_runs.eval_mode import without_autocast
+from unrolled.model_runs.nested_tensors import tensors_in
 from unrolled.model_runs.taken_numbers import refuse_read_numbers
 from unrolled.user_models.all_modules import all_modules, is_within
 
@@ -133,6 +134,7 @@ class RecordedRuns:
                     whole = self._run_plainly(mode) if call is None else call(mode)
                 self._refuse_without_kernel(mode, of_users)
                 if not mode.strands:
+                    refuse_no_tokens(each.shape for each in tensors_in(self.plain.run.arguments))
                     raise UsageError(
                         f"the model gives no sequence to {', '.join(networks.opened)}; if it runs a step of its own "
                         "instead, name that: rnn=unrolled.as_cell('its path'); unrolled.account opens any model"
