@@ -36,7 +36,8 @@ X = torch.zeros(B, T, E)
 BAD = [
     (lambda r: unrolled.decompose(r, torch.zeros(B, T, E + 1)), ShapeError, r"expected \(batch, time, 4\)"),
     (lambda r: unrolled.decompose(r, torch.zeros(E)), ShapeError, "inputs have shape"),
-    (lambda r: unrolled.decompose(r, torch.zeros(B, 0, E)), ShapeError, "expected at least one token"),
+    (lambda r: unrolled.decompose(r, torch.zeros(B, 0, E)), ShapeError, "expected at least one token$"),
+    (lambda r: unrolled.decompose(r, torch.zeros(0, T, E)), ShapeError, "0 sequences of 6 tokens; .* one sequence$"),
     (lambda r: unrolled.decompose(r, X, [7, 1, 1]), UsageError, "lengths run from 1 to 7; expected 1 to 6"),
     (lambda r: unrolled.decompose(r, X, [0, 1, 1]), UsageError, "lengths run from 0 to 1"),
     (lambda r: unrolled.decompose(r, X, [1, 1]), ShapeError, r"expected \(3,\) whole numbers"),

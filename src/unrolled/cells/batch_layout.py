@@ -133,7 +133,8 @@ def read_batch(
         inputs = inputs.transpose(0, 1)
     time, batch = inputs.shape[:2]
     if time == 0 or batch == 0:
-        raise ShapeError(f"inputs have {batch} sequences of {time} tokens; expected at least one token")
+        lacks = "token" if batch else "sequence"
+        raise ShapeError(f"inputs have {batch} sequences of {time} tokens; expected at least one {lacks}")
     if lengths is None:
         full = torch.full((batch,), time, device=inputs.device)
         return inputs, Layout(full, time, False, batch_first, unbatched)
