@@ -117,9 +117,13 @@ def test_a_held_readout_needs_no_gradient_of_the_model(way):
         assert not any("ray" in note for note in found.notes)
 
 
-def test_inference_mode_behind_the_network_is_refused():
-    with pytest.raises(UsageError, match="no gradient flows"):
-        unrolled.explain_batch(Severed("all in inference_mode"), TOKENS, target=1)
+def test_inference_mode_behind_the_network_is_refused_with_what_a_held_run_needs():
+    model = Severed("all in inference_mode")
+    with pytest.raises(UsageError, match=r"no gradient flows .*a held run .*; use torch.no_grad there, or none$"):
+        unrolled.explain_batch(model, TOKENS, target=1)
+    with pytest.raises(UsageError, match="no gradient flows") as caught:  # a ray alone was asked for
+        unrolled.explain_batch(model, TOKENS, target=1, readout="ray")
+    assert "a held run" not in str(caught.value)
 
 
 def test_a_target_that_leaves_torch_is_refused_and_one_that_detaches_is_refused_by_the_ray():
@@ -192,6 +196,7 @@ def test_a_head_behind_numpy_is_refused_by_the_name_of_numpy(readout):
     with pytest.raises(UsageError, match=r"no gradient flows .*taken out of torch \(numpy\)") as caught:
         unrolled.explain(Numpy(nn.GRU), TOKENS[:1], target=1, readout=readout)
     assert "no_grad" not in str(caught.value)
+    assert "a held run" not in str(caught.value)
     with pytest.raises(UsageError, match="no_grad"):
         unrolled.explain(Severed("detached states"), TOKENS[:1], target=1, readout="ray")
 

@@ -14,13 +14,17 @@ from unrolled.held_forward.operations.operation_mode import OperationMode
 from unrolled.held_forward.operations.operation_names import name_of
 from unrolled.held_forward.operations.python_values import TO_PYTHON
 
-__all__ = ["jumps", "reads_states"]
+__all__ = ["NoGradientError", "jumps", "reads_states"]
 
 _JUMPING = frozenset(
     "round floor ceil trunc sign sgn heaviside gt ge lt le eq ne argmax argmin argsort sort topk "
     "bucketize bernoulli multinomial bool long int".split()
 )
 """Operations whose results jump."""
+
+
+class NoGradientError(UsageError):
+    """The model computes in a mode of torch in which no gradient flows."""
 
 
 class _Operations(OperationMode):
@@ -71,7 +75,7 @@ def reads_states(run: Run, states: tuple[Tensor, ...], rounding: float) -> bool:
                 "the target depends on the network's states, but no gradient flows to them: numbers are taken out of "
                 f"torch ({', '.join(seen.leaving)}); compute that step with torch operations"
             )
-        raise UsageError(
+        raise NoGradientError(
             "the target depends on the network's states, but no gradient flows to them (torch.no_grad, "
             "torch.inference_mode or detach behind the network?); expected a readout that can be differentiated"
         )

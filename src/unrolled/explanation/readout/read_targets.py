@@ -9,8 +9,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from unrolled.errors import RandomOperationError, UnsupportedOperationError
+from unrolled.errors import RandomOperationError, UnsupportedOperationError, UsageError
 from unrolled.explanation.readout.held_readout import HeldReadouts
+from unrolled.explanation.readout.missing_gradients import NoGradientError
 from unrolled.explanation.readout.ray_readout import NOT_READ, ray_readout
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
@@ -71,6 +72,8 @@ class ReadTargets:
             found = ray_readout(self._recorded, target)
         except RuntimeError as error:  # of the model, as one that differentiates inside its forward
             raise why from error
+        except NoGradientError as error:
+            raise UsageError(f"{error}; a held run needs no gradient, and is not possible: {why}") from error
         if NOT_READ in found.notes:
             return found
         note = f"the readout is a ray from states of zero, since a held run is not possible: {why}"
