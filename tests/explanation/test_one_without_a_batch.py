@@ -37,6 +37,17 @@ class OfWords(Last):
         return super().forward(nn.functional.one_hot(ids, 6).float()[..., :3])
 
 
+class OfVectors(Last):
+    """Makes a series of each vector of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.spread = nn.Linear(3, 6)
+
+    def forward(self, x):
+        return super().forward(self.spread(x).view(len(x), 2, 3))
+
+
 class Checked(Last):
     def forward(self, x):
         if x.dim() < 3:
@@ -61,6 +72,11 @@ def test_another_failure_is_not_blamed_on_the_axes(call):
         call(Checked(), SERIES, target=1)
     with pytest.raises(RuntimeError, match=r"Expected 3, got 2$"):  # a batch of another width
         call(Last(), SERIES[None, :, :2], target=1)
+    with pytest.raises(RuntimeError, match=r"Expected 3, got 2$"):  # a series of another width
+        call(Last(), SERIES[:, :2], target=1)
+    with pytest.raises(RuntimeError, match=r"cannot be multiplied \(5x2 and 3x6\)$"):  # vectors of another width
+        call(OfVectors(), SERIES[:, :2], target=1)
+    call(OfVectors(), SERIES[:1], target=1)
     vectors = nn.Sequential(nn.Linear(4, 2))
     with pytest.raises(RuntimeError, match=r"cannot be multiplied \(5x3 and 4x2\)$"):  # no series is read
         call(vectors, SERIES, target=1)

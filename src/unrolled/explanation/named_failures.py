@@ -89,11 +89,18 @@ def _refuse_one_without_batch(error: Exception, model: nn.Module, arguments: Seq
         what, name = "numbers", "x"
         is_recurrent = any(isinstance(each, RECURRENT_MODULES) for each in all_modules(model).values())
         is_one = len(tensors) == 1 and len(shape) in (1, 2) and is_recurrent and bool(_ON_AXES.search(str(error)))
+        is_one = is_one and not _is_on_width(error, shape)
     if is_one:
         raise ShapeError(
             f"the model fails on {what} of shape {shape}: {first_line(error)}; if it expects a batch, pass one of a "
             f"single example: {name}[None]"
         ) from error
+
+
+def _is_on_width(error: Exception, shape: tuple[int, ...]) -> bool:
+    """Whether torch says that the numbers have another last axis than its weights, which a batch of one has as well."""
+    rows = shape[0] if len(shape) == 2 else 1
+    return re.search(rf"Expected \d+, got {shape[-1]}\b|\({rows}x{shape[-1]} and ", str(error)) is not None
 
 
 def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None:
