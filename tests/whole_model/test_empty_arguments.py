@@ -78,6 +78,18 @@ def test_a_model_that_reads_nothing_of_an_argument_with_numbers_is_refused_for_a
     assert "reads no token" not in str(caught.value)
 
 
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("shape", "blamed"), [((1, 4, 0), False), ((1, 0, 2), True)])
+def test_steps_without_features_are_not_blamed_for_an_output_that_reads_nothing(call, shape, blamed):
+    class Constant(Steps):
+        def forward(self, x, extra):
+            return super().forward(x[:, :0])
+
+    with pytest.raises(UnrolledError) as caught:
+        call(Constant(), torch.zeros(1, 4, 2), torch.zeros(shape), target=1)
+    assert ("reads no token" in str(caught.value)) is blamed
+
+
 def test_an_empty_argument_that_the_model_can_do_without_is_none_of_these():
     class Optional(nn.Module):
         def __init__(self):

@@ -49,13 +49,13 @@ def refuse_no_examples(output: object) -> None:
 
 
 def refuse_no_tokens(shapes: Iterable[torch.Size]) -> None:
-    """Refuse arguments of which a model read nothing, if one of them has examples or steps, and no numbers.
+    """Refuse arguments of which a model reads nothing, where one of them has no examples or no steps.
 
     Raises:
         ShapeError: If one has.
     """
     for shape in shapes:
-        if len(shape) > 1 and not shape.numel():
+        if len(shape) > 1 and 0 in shape[:2]:  # features of no numbers leave the steps there
             raise ShapeError(
                 f"the model reads no token of an input of shape {tuple(shape)}; expected at least one token"
             )
