@@ -82,7 +82,7 @@ def test_a_line_of_brackets_is_a_string(tmp_path, name):
 
 
 def test_brackets_of_one_kind_are_noted_as_nothing_to_predict(tmp_path):
-    for strings, notes in ((b"(())\n()\n" * 6, 1), (STRINGS, 0)):
+    for strings, notes in ((b"(())\n()\n" * 6, 1), (b"{{}}\n{}\n" * 6, 1), (STRINGS, 0)):
         corpus = read_files(Brackets, [write(tmp_path, "a.txt", strings)])
         assert sum("the only closing bracket is always the right one" in note for note in corpus.notes) == notes
 

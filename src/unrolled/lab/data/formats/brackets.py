@@ -51,8 +51,9 @@ class BracketLines(RowFormat[str]):
     def corpus(self, name: str, kind: type[Corpus[Any]], splits: Mapping[str, tuple[str, ...]]) -> Brackets:
         """Build the corpus of the language that contains all strings."""
         strings = list(chain.from_iterable(splits.values()))
-        known = bracket_pairs(max(1 + _PAIRS.index(pair) for string in strings for pair in self.labels(string, kind)))
-        if len(known) == 1:
+        occurring = {pair for string in strings for pair in self.labels(string, kind)}
+        known = bracket_pairs(1 + max(map(_PAIRS.index, occurring)))
+        if len(occurring) == 1:  # also one that is not the first
             self.notes.append("all brackets are of one kind: the only closing bracket is always the right one")
         numbers = {pair: number for number, pair in enumerate(known)}
         numbered = {key: tuple(self.example(each, kind, numbers) for each in split) for key, split in splits.items()}
