@@ -57,6 +57,8 @@ def test_tokens_ledger_and_numbers_are_written(build):
     inexact = texts(triangle_figure(build(expansion="zero", exact=False)))
     assert "expansion zero, not exact: its n-grams miss the state by 1.8 times its size" in inexact
     assert "−1.50" in written
+    for name, shown in (("a\tb", "= n-grams of a␉b −"), ("", "= n-grams −")):  # of one of several sequences, of one
+        assert any(line.startswith(shown) for line in texts(triangle_figure(build(name=name))))
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,11 @@ def test_the_ledger_is_a_sum_and_the_errors_are_told(build):
     assert re.search(r"remainder \S+ of the logit", text)
 
 
+def test_the_ledger_of_one_of_several_sequences_is_named(build):
+    assert re.search(r"^  n-grams of a␉b +[+-]", to_text(build(name="a\tb")), re.MULTILINE)
+    assert "n-grams of" not in to_text(build())  # the control
+
+
 def test_the_triangle_stands_on_its_sentence(build):
     lines = to_text(build()).splitlines()
     foot = max(k for k, line in enumerate(lines) if line.split() == ["not", "a", "bad", "film"])

@@ -66,7 +66,8 @@ def write_lines(figure: Figure, left: float, tall: float, lines: Iterable[tuple[
 def write_heading(figure: Figure, attribution: Attribution, left: float, tall: float) -> None:
     """Write the target, the ledger and the expansion above a figure."""
     total = f"{unit_before(attribution)}{minus(signed(attribution.ledger.logit))}"
-    sum_line = " + ".join(f"{name} {minus(signed(value))}" for name, value in ledger_parts(attribution.ledger))
+    parts = ledger_parts(attribution.ledger, attribution.name)
+    sum_line = " + ".join(f"{name} {minus(signed(value))}" for name, value in parts)
     lines = (
         (0.18, 11.0, INK, f"{clip(visible(attribution.target), 60)}: {total}"),
         (0.40, 7.5, SOFT, f"= {sum_line}"),

@@ -202,7 +202,8 @@ def render(attribution: Attribution, top: int = _TOP) -> RenderableType:
         what = f"contribution of each {steps}: the sum of all n-grams that enter there"
         blocks.append(Group(Text(what, FAINT), sentence))
         blocks += [_Pyramid(attribution, d, ends) for d in range(len(attribution.directions))]
-    blocks.append(sum_table(ledger_parts(attribution.ledger), (attribution.unit, attribution.ledger.logit)))
+    entries = ledger_parts(attribution.ledger, attribution.name)
+    blocks.append(sum_table(entries, (attribution.unit, attribution.ledger.logit)))
     blocks.append(_Top(attribution, shared_limit([attribution], "contribution"), top))
     blocks.append(_details(attribution))
     return spaced(blocks)
