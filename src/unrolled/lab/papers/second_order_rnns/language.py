@@ -13,8 +13,8 @@ characters and the paper's 2M for words. That shows who learns faster, and littl
 these lines are ``<unk>`` in the test text too, which makes it easier to predict.
 
 Scale day has the paper's sizes and texts. There the rate falls to zero: characters are learned in 3 epochs, words as by
-``unrolled train lm`` in 12. With the paper's constant rate they take it 7 to 26 epochs and 24 to 50. Beside the paper's
-networks stand three of related work that it does not measure.
+``unrolled train lm`` in 12. At its constant rate, the paper needs 7 to 26 epochs for characters and 24 to 50 for words.
+Beside the paper's networks stand three of related work that it does not measure.
 
 Source:
     Second-order RNNs, section 5, tables 1 and 2 without their Dyck rows.
