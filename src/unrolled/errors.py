@@ -131,7 +131,8 @@ class UnknownNameError(UsageError):
     """A name is unknown; the message offers the nearest known one."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}; {suggest(name, known)}")
+        first, *further = repr(name).splitlines()  # a module has several lines
+        super().__init__(f"unknown {kind} {first}{'…' if further else ''}; {suggest(name, known)}")
 
 
 class ParityError(UnrolledError):

@@ -148,3 +148,7 @@ def test_a_module_in_the_place_of_its_path_is_answered_by_the_path():
     assert part.shape == (1, 2)
     with pytest.raises(UnknownNameError, match=r"^unknown submodule Linear"):  # one that the model does not hold
         unrolled.account(model, ids(1, 3), target=1, of=nn.Linear(2, 2))
+    with pytest.raises(UnknownNameError, match=r"^unknown submodule Sequential\(…; expected one of: 0, 1, 1\.0, 1\.1$"):
+        unrolled.account(model, ids(1, 3), target=1, of=nn.Sequential(nn.Linear(2, 2)))
+    with pytest.raises(UsageError, match=r"^of is a Sequential; .*, and this is the model itself: leave it out$"):
+        unrolled.account(model, ids(1, 3), target=1, of=model)

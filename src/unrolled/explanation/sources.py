@@ -136,8 +136,10 @@ def source_module(model: nn.Module, mode: HeldForward, name: object) -> Iterator
         yield
         return
     modules = all_modules(model)
-    if path := next((path for path, module in modules.items() if module is name), None):
-        raise UsageError(f"of is {kind_of(name)}; expected the path of a submodule, which is of={path!r} for this one")
+    path = next((path for path, module in modules.items() if module is name), None)
+    if path is not None:
+        advice = f"which is of={path!r} for this one" if path else "and this is the model itself: leave it out"
+        raise UsageError(f"of is {kind_of(name)}; expected the path of a submodule, {advice}")
     if not isinstance(name, str) or name not in modules:
         raise UnknownNameError("submodule", name, filter(None, modules))  # the model itself has no name
     calls = 0
