@@ -41,6 +41,11 @@ RECTIFIERS = {
     "hardswish": lambda x: F.hardswish(3.5 * x - 1),
     "maximum": lambda x: torch.maximum(x, torch.zeros_like(x)),
     "minimum": lambda x: -torch.minimum(-x, torch.zeros_like(x)),
+    "fmax": lambda x: torch.fmax(x, torch.zeros_like(x)),
+    "fmin": lambda x: -torch.fmin(-x, torch.zeros_like(x)),
+    "clamp by a tensor": lambda x: x.clamp(min=x.new_zeros(2)),
+    "clamp_min by a tensor": lambda x: x.clamp_min(x.new_zeros(2)),
+    "clamp_max by a tensor": lambda x: -(-x).clamp_max(x.new_zeros(2)),
     "threshold": lambda x: F.threshold(x, 0.0, 0.0),
     "between layers": lambda x: torch.relu(x @ x.new_tensor([[1.0, 2.0], [3.0, 1.0]])) * 2 - 1,
 }

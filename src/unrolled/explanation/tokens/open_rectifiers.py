@@ -15,11 +15,12 @@ _RECTIFIERS = frozenset(
     for name, overload in (
         *(("Relu", 0), ("Threshold", 0), ("Hardtanh", 0), ("Hardsigmoid", 0), ("Clamp", 1), ("ClampMin", 0)),
         *(("ClampMax", 0), ("Softshrink", 0), ("Hardshrink", 0), ("Hardswish", 0), ("Maximum", 0), ("Minimum", 0)),
+        *(("Fmax", 0), ("Fmin", 0), ("Clamp", 0), ("ClampMin", 1), ("ClampMax", 1)),  # clamps by tensors
     )
 )
 """Nodes of torch's graph that differentiate a function of one tensor whose slope is zero on an interval.
 
-A maximum or a minimum is one where the other tensor is a constant.
+A maximum, a minimum or a clamp by tensors is one where the other tensors are constants.
 """
 
 
