@@ -142,6 +142,7 @@ class RecordedRuns:
                 batch = self._count_examples(mode.strands)
                 choice = self.wanted.choose_one(self.plain.output, batch)
                 select = choice.targets[0]
+                mode.in_target = True
                 with mode:
                     output = select_target(whole, select, batch)
             probability = is_sigmoid(output, mode.gates)

@@ -67,13 +67,15 @@ class RecordedModel(HeldModel):
         self.met: set[str] = set()
         """Paths of the networks whose kernel or step the run has met."""
         self._calls = 0
+        self.in_target = False
+        """Whether the model has returned: the target's calls on another input, as of a baseline, are operations."""
 
     def run_network(self, call: NetworkCall) -> tuple[Tensor, list[Tensor]]:
         """Record a call; what it returns is made of the strands' leaves."""
         path, order = self.running.now
         inputs = call.inputs
         self.met.add(path)
-        if path not in self.networks or not inputs.shape[1]:
+        if path not in self.networks or not inputs.shape[1] or (self.in_target and not self._reads_strands(call)):
             self._calls += path in self.networks  # a step that no example takes part in
             return super().run_network(call)
         if inputs.dtype not in PARITY:
@@ -90,6 +92,10 @@ class RecordedModel(HeldModel):
         finals = [parts[way][level][last] for level in range(len(call.cells)) for way in range(ways)]
         hidden = [cell.hidden(of_way[-1]) for cell, of_way in zip(call.cells[-1], parts, strict=True)]
         return call.layout.in_token_order(hidden), finals
+
+    def _reads_strands(self, call: NetworkCall) -> bool:
+        """Whether the input of a call, or the state that it begins with, is made of recorded states."""
+        return any(strands_read(each, self.strands) for each in (call.inputs, *call.initial) if each is not None)
 
     def _record(self, numbered: _NumberedCall, way: int) -> Strand:
         """Run, expand and record one direction of a call."""
