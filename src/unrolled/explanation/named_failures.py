@@ -83,13 +83,13 @@ def _refuse_one_without_batch(error: Exception, model: nn.Module, arguments: Seq
     tensors = [each for each in arguments if isinstance(each, Tensor)]
     if isinstance(error, UnrolledError) or not tensors:
         return
-    shape, (what, name) = tuple(tensors[0].shape), ("ids", "ids")
-    is_one = len(shape) == 1
-    if holds_numbers(tensors[0]):  # of several tensors each may be a batch of vectors
+    shape = tuple(tensors[0].shape)
+    if holds_numbers(tensors[0]):
         what, name = "numbers", "x"
-        is_recurrent = any(isinstance(each, RECURRENT_MODULES) for each in all_modules(model).values())
-        is_one = len(tensors) == 1 and len(shape) in (1, 2) and is_recurrent and bool(_ON_AXES.search(str(error)))
-        is_one = is_one and not _is_on_width(error, shape)
+        # of several tensors each may be a batch of vectors
+        is_one = len(tensors) == 1 and len(shape) in (1, 2) and _reads_series(model) and _is_on_axes(error, shape)
+    else:
+        what, name, is_one = "ids", "ids", len(shape) == 1
     if is_one:
         raise ShapeError(
             f"the model fails on {what} of shape {shape}: {first_line(error)}; if it expects a batch, pass one of a "
@@ -97,10 +97,15 @@ def _refuse_one_without_batch(error: Exception, model: nn.Module, arguments: Seq
         ) from error
 
 
-def _is_on_width(error: Exception, shape: tuple[int, ...]) -> bool:
-    """Whether torch says that the numbers have another last axis than its weights, which a batch of one has as well."""
+def _reads_series(model: nn.Module) -> bool:
+    return any(isinstance(each, RECURRENT_MODULES) for each in all_modules(model).values())
+
+
+def _is_on_axes(error: Exception, shape: tuple[int, ...]) -> bool:
+    """Whether an error is on the number of axes, and not on the width, which a batch of one example has as well."""
     rows = shape[0] if len(shape) == 2 else 1
-    return re.search(rf"Expected \d+, got {shape[-1]}\b|\({rows}x{shape[-1]} and ", str(error)) is not None
+    on_width = re.search(rf"Expected \d+, got {shape[-1]}\b|\({rows}x{shape[-1]} and ", str(error))
+    return _ON_AXES.search(str(error)) is not None and on_width is None
 
 
 def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None:

@@ -29,9 +29,8 @@ def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 1
         title = Text.assemble(visible(each.name), (f"  n-grams {signed(each.ledger.ngrams)}", FAINT))
         steps = Sentence(each.tokens, each.token_scores.tolist(), limit)
         blocks += [title, steps if each.features is None else Series(each)]
-    entries = [(name, value) for name, value in ledger_parts(ledger) if name != "n-grams"]
-    named = [(f"n-grams of {each.name}", each.ledger.ngrams) for each in sequences]
-    blocks.append(sum_table([*named, *entries], (whole.unit, ledger.logit)))
+    of_sequences = [ledger_parts(each.ledger, each.name)[0] for each in sequences]
+    blocks.append(sum_table([*of_sequences, *ledger_parts(ledger)[1:]], (whole.unit, ledger.logit)))
     blocks.append(_top(whole))
     blocks.append(Text("\n".join([remainder_line(whole), *map(visible, whole.notes)]), style=FAINT))
     return print_to_text(spaced(blocks), width, colour)

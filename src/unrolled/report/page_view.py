@@ -39,7 +39,7 @@ class LedgerBar:
 
 
 def ledger_parts(ledger: Ledger, sequence: str = "") -> list[tuple[str, float]]:
-    """List the parts of a logit by the names that a reader sees; the n-grams are those of a named sequence."""
+    """List the parts of a logit by the names that a reader sees, the n-grams first: those of a named sequence."""
     ngrams = f"n-grams of {clip(visible(sequence), _SEQUENCE)}" if sequence else "n-grams"
     names = {"ngrams": ngrams, "initial": "initial state"}
     return [(names.get(key, key), value) for key, value in ledger.items() if key != "logit"]

@@ -271,7 +271,7 @@ def no_classes(output: Any, target: object = None) -> UsageError:
     axes = output.dim() if isinstance(output, Tensor) else None
     found = kind_of(output) if axes is None else f"of shape {tuple(output.shape)}"
     codes = [code for code, _ in likely_targets(output, place_of(target))]
-    advice = ": target=".join(["a function", *codes[:1]])
+    advice = f"a function: target={codes[0]}" if codes else "a function"
     if axes == 1:
         advice = "an index or a function: target=0 of one example, target=lambda out: out of a number an example"
     elif axes == 3 and codes:
