@@ -45,12 +45,14 @@ from unrolled.lab.papers.framework.experiment import (
 from unrolled.lab.papers.framework.figure_style import COLOURS, MARKERS, grid
 from unrolled.lab.papers.framework.table import Number, Table
 from unrolled.lab.papers.framework.trial_corpora import read_or_make_up
-from unrolled.lab.papers.framework.trial_training import run_metrics, train_once
+from unrolled.lab.papers.framework.trial_training import run_metrics, train_model, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EqualParameters"]
+    from unrolled.lab.tasks.lm import LanguageModelling
+
+__all__ = ["EqualParameters", "learn"]
 
 _NETWORKS = [(unit, row) for unit, known in UNITS.items() for row in known.networks]
 _SIZES: dict[Scale, dict[str, dict[str, Any]]] = {
@@ -132,29 +134,33 @@ class EqualParameters(Experiment):
         return _HOURS[trial.settings["unit"]] * _SLOWER.get(trial.settings["model"], 1.0)
 
     def run(self, trial: Trial, setup: TrialSetup) -> Mapping[str, Any]:
-        """Find the hidden size of the parameter budget, train, and measure on the test text."""
-        chosen = trial.settings
-        unit = UNITS[chosen["unit"]]
-        row = next(row for row in unit.networks if row.title == chosen["model"])
-        corpus = _corpus(chosen, setup)
-        types = len(build_vocabulary(corpus.train))
-        size = fit_parameters(
-            row.cell, chosen["budget"], chosen["embedding"], chosen["layers"], vocabulary=types
-        ).nearest
-        model = {name: chosen[name] for name in ("encoder", "layers", "embedding", "dropout", "bptt")}
-        setup.log(f"{size.hidden_size} units, {size.parameters:,} parameters")
-        run = train_once(
-            setup, unit.task, corpus, {**model, "tied": False, "hidden": size.hidden_size}, chosen["training"]
-        )
-        return {
-            **run_metrics(run),
-            "hidden": size.hidden_size,
-            "dev": [epoch.dev[unit.measure] for epoch in run.history],
-        }
+        """Train and measure on the test text; see :func:`learn`."""
+        return learn(trial.settings, setup)
 
     def report(self, results: Sequence[Result], scale: Scale) -> Report:
         """Compare scores and times with the published ones, and count the parameters of the published networks."""
         return Report([_scores(results), _counts(results)], {"second-order-rnns-language": partial(_draw, results)})
+
+
+def learn(chosen: Mapping[str, Any], setup: TrialSetup, task: type[LanguageModelling] | None = None) -> dict[str, Any]:
+    """Train the network that the settings of a trial name, at the hidden size of the parameter budget, and measure.
+
+    Of another ``task`` than that of the unit the network is not shared with other trials.
+    """
+    unit = UNITS[chosen["unit"]]
+    row = next(row for row in unit.networks if row.title == chosen["model"])
+    corpus = _corpus(chosen, setup)
+    types = len(build_vocabulary(corpus.train))
+    size = fit_parameters(row.cell, chosen["budget"], chosen["embedding"], chosen["layers"], vocabulary=types).nearest
+    settings = {name: chosen[name] for name in ("encoder", "layers", "embedding", "dropout", "bptt")}
+    model = {**settings, "tied": False, "hidden": size.hidden_size}
+    setup.log(f"{size.hidden_size} units, {size.parameters:,} parameters")
+    if task is None:
+        run = train_once(setup, unit.task, corpus, model, chosen["training"])
+    else:
+        run = train_model(setup, task, corpus, model, chosen["training"])
+    dev = [epoch.dev[unit.measure] for epoch in run.history]
+    return {**run_metrics(run), "hidden": size.hidden_size, "dev": dev}
 
 
 def _corpus(chosen: Mapping[str, Any], setup: TrialSetup) -> Language:
