@@ -16,6 +16,7 @@ from unrolled.lab.papers.framework.experiment import SCALES
 from unrolled.lab.papers.framework.findings import fingerprint, read_findings
 from unrolled.lab.papers.framework.result_store import ResultStore
 from unrolled.lab.papers.framework.runner import collect
+from unrolled.lab.papers.framework.strength import strength_section
 from unrolled.lab.papers.framework.verdict import headline
 
 RESULTS = Path(__file__).parents[4] / "results"
@@ -61,6 +62,13 @@ def test_every_item_has_a_page_and_a_row_of_the_summary():
         assert (pages / page).read_text().startswith("# ")
     linked = re.findall(r"!\[.*\]\((.+)\)", "".join(path.read_text() for path in pages.glob("*.md")))
     assert {path.name for path in (pages / "figures").iterdir()} == {Path(link).name for link in linked}
+
+
+def test_the_summary_counts_the_trials_that_ran_and_the_hours_of_the_others():
+    *_, table = strength_section([EXPERIMENTS.get(name)() for name in EXPERIMENTS.names()], STORE)
+    assert table in (RESULTS.parent / "docs" / "results" / "README.md").read_text(), (
+        "the table is stale: write the pages with `unrolled reproduce --write docs/results`"
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
