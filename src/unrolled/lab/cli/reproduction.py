@@ -95,7 +95,7 @@ class Reproduction:
                 "scale smoke: made-up data and tiny models; these numbers show that the code runs, and nothing else"
             )
         else:
-            _print_verdict(experiment, found, report)
+            _print_verdict(experiment, scale, found, report)
         if findings := current_findings(store.folder, experiment, scale, found):
             Console().print(_LINK.sub(r"\1", findings), markup=False, highlight=False)
         return report
@@ -109,8 +109,9 @@ def _draw(report: Report, folder: Path, svg: bool) -> None:
             typer.echo(f"figure: {path}")
 
 
-def _print_verdict(experiment: Experiment, results: Sequence[Result], report: Report) -> None:
-    from unrolled.lab.papers.framework.verdict import agreement, compare, verdict
+def _print_verdict(experiment: Experiment, scale: Scale, results: Sequence[Result], report: Report) -> None:
+    from unrolled.lab.papers.framework.verdict import agreement, compare, is_complete, verdict
 
     if comparisons := compare(experiment, results, report):
-        typer.echo(f"verdict: {verdict(comparisons)}; {agreement(comparisons)}")
+        complete = is_complete(experiment, scale, results)
+        typer.echo(f"verdict: {verdict(comparisons, complete=complete)}; {agreement(comparisons)}")

@@ -15,7 +15,7 @@ from unrolled.lab.papers.framework.findings import current_findings, fingerprint
 from unrolled.lab.papers.framework.learned import learned
 from unrolled.lab.papers.framework.runner import collect, run_experiment
 from unrolled.lab.papers.framework.table import Number, Table, cell
-from unrolled.lab.papers.framework.verdict import Comparison, agreement, compare, headline, verdict
+from unrolled.lab.papers.framework.verdict import Comparison, agreement, compare, headline, is_complete, verdict
 from watched_trials import WatchedTrials
 
 
@@ -157,14 +157,31 @@ def test_the_verdict_is_that_of_the_first_tables_published_numbers_unless_there_
     report = Report([first, Table("t", ("model", "score"), [("A", bad)])])
     by_numbers = compare(arithmetic.Squares(), [], report)
     assert by_numbers == [Comparison("A, x, score: 1.00 (1.00)", True), Comparison("A, y, score: 2.00 (1.00)", False)]
-    assert verdict(by_numbers) == "partly"
+    assert verdict(by_numbers, complete=True) == "partly"
     assert compare(Claiming(), [], report) == [Comparison("squares grow", True)]
-    assert verdict(compare(Claiming(), [], report)) == "reproduced"
+    assert verdict(compare(Claiming(), [], report), complete=True) == "reproduced"
     earlier = arithmetic.Squares()
     earlier.published = False
-    assert verdict(compare(earlier, [], report)) == "nothing to compare"
+    assert verdict(compare(earlier, [], report), complete=True) == "nothing to compare"
     one, other = Comparison("a", True), Comparison("b", False)
-    assert verdict([one, other, other]) == "not reproduced"
+    assert verdict([one, other, other], complete=True) == "not reproduced"
+
+
+def test_an_item_is_reproduced_only_if_all_trials_of_its_first_seed_have_run(arithmetic):
+    experiment, agreeing = arithmetic.Squares(), [Comparison("a", True)]
+    results = [Result(trial, {}, 1.0, "", "", "", {}) for trial in experiment.trials("cpu")]
+    assert is_complete(experiment, "cpu", results)
+    assert not is_complete(experiment, "cpu", results[1:])
+    assert verdict(agreeing, complete=True) == "reproduced"
+    assert verdict(agreeing, complete=False) == "partly"
+    assert verdict([Comparison("a", False)], complete=False) == "not reproduced"
+
+    class Seeded(arithmetic.Squares):
+        def trials(self, scale):
+            return [Trial(f"seed {seed}", {"seed": seed}) for seed in (0, 1)]
+
+    first, _ = Seeded().trials("cpu")
+    assert is_complete(Seeded(), "cpu", [Result(first, {}, 1.0, "", "", "", {})])  # further seeds may be missing
 
 
 def test_a_claim_that_is_not_tested_counts_neither_way_and_is_said(arithmetic):
@@ -174,10 +191,10 @@ def test_a_claim_that_is_not_tested_counts_neither_way_and_is_said(arithmetic):
 
     found = compare(Untrained(), [], Report([Table("t", ("model",), [("A",)])]))
     assert found == [Comparison("squares grow", None), Comparison("cubes grow", True)]
-    assert verdict(found) == "partly"
+    assert verdict(found, complete=True) == "partly"
     assert agreement(found) == "1 of 1 comparisons agree, 1 not tested"
-    assert verdict([*found, Comparison("a", False), Comparison("b", False)]) == "not reproduced"
-    assert verdict(found[:1]) == "nothing to compare"
+    assert verdict([*found, Comparison("a", False), Comparison("b", False)], complete=True) == "not reproduced"
+    assert verdict(found[:1], complete=True) == "nothing to compare"
     assert agreement(found[1:]) == "1 of 1 comparisons agree"
 
 

@@ -22,6 +22,7 @@ from unrolled.lab.papers.framework.verdict import (
     agreement,
     compare,
     headline,
+    is_complete,
     tested,
     verdict,
 )
@@ -57,6 +58,10 @@ class _Run:
     def trials(self) -> str:
         total = len(self.experiment.at(self.scale))
         return f"{len(self.results)}" if len(self.results) == total else f"{len(self.results)} of {total}"
+
+    @property
+    def verdict(self) -> str:
+        return verdict(self.comparisons, complete=is_complete(self.experiment, self.scale, self.results))
 
     @property
     def agree(self) -> str:
@@ -150,7 +155,7 @@ def _summary_row(run: _Run) -> list[str]:
     name, found = run.experiment.name, headline(run.experiment, run.results, run.report)
     what, theirs, ours = (MISSING,) * 3 if found is None else (found[0], found[1].shown_theirs, found[1].shown_ours)
     link = f"[{name}]({_file(run.experiment)}): {run.experiment.title}"
-    return [link, run.scale, run.trials, run.seeds, what, theirs, ours, run.agree, verdict(run.comparisons)]
+    return [link, run.scale, run.trials, run.seeds, what, theirs, ours, run.agree, run.verdict]
 
 
 def _not_run(experiments: Sequence[Experiment], runs: Sequence[_Run]) -> Iterator[str]:
@@ -174,7 +179,7 @@ def _item(runs: Sequence[_Run], store: ResultStore, links: Sequence[Mapping[str,
         compared = (
             f" ({agreement(run.comparisons)}; [rules](README.md#how-a-verdict-is-found))" if run.comparisons else ""
         )
-        yield f"Verdict: **{verdict(run.comparisons)}**{compared}."
+        yield f"Verdict: **{run.verdict}**{compared}."
         if experiment.claims(run.results):
             yield "\n".join(f"- {_OUTCOMES[each.agrees]}: {each.what}" for each in run.comparisons)
         if findings := current_findings(store.folder, experiment, run.scale, run.results):

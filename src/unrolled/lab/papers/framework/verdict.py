@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 
-from unrolled.lab.papers.framework.experiment import Experiment, Report, Result
+from unrolled.lab.papers.framework.experiment import Experiment, Report, Result, Scale
 from unrolled.lab.papers.framework.table import POINTS, SHARE, Number
 
-__all__ = ["VERDICT_RULES", "Comparison", "agreement", "compare", "headline", "tested", "verdict"]
+__all__ = ["VERDICT_RULES", "Comparison", "agreement", "compare", "headline", "is_complete", "tested", "verdict"]
 
 VERDICT_RULES = f"""\
 1. If an item lists claims of its source, or conditions that we set beforehand, we check these. Any other item is
@@ -22,8 +22,8 @@ VERDICT_RULES = f"""\
    by a factor of at most {1 + SHARE:g}. Compared is the mean over the seeds whose training did not diverge; if
    all of them diverged, the number does not agree.
 3. *reproduced*: everything that was compared agrees; *partly*: at least half of it; *not reproduced*: less than half.
-4. What has not been run is not compared; the column "trials" says how much was run. *not run*: no trial at any scale
-   above smoke.
+4. What has not been run is not compared; the column "trials" says how much was run. While a trial of a first seed is
+   missing, the item is at most *partly* reproduced. *not run*: no trial at any scale above smoke.
 5. *nothing to compare*: the question is our own and sets no condition, the source gives neither numbers nor claims, the
    item's first table has no published number beside one of ours, or too few seeds were run to check a claim.
 6. A training that learned nothing does not test a claim about what networks learn, and is left out; if none is left,
@@ -56,14 +56,23 @@ def tested(comparisons: Sequence[Comparison]) -> list[bool]:
     return [each.agrees for each in comparisons if each.agrees is not None]
 
 
-def verdict(comparisons: Sequence[Comparison]) -> str:
-    """Return the verdict by the share of tested comparisons that agree; with untested ones it is at most *partly*."""
+def verdict(comparisons: Sequence[Comparison], *, complete: bool) -> str:
+    """Return the verdict by the share of tested comparisons that agree.
+
+    With untested ones, or if the trials of first seeds are not ``complete``, it is at most *partly*.
+    """
     found = tested(comparisons)
     if not found:
         return "nothing to compare"
-    if all(found) and len(found) == len(comparisons):
+    if all(found) and len(found) == len(comparisons) and complete:
         return "reproduced"
     return "partly" if 2 * sum(found) >= len(found) else "not reproduced"
+
+
+def is_complete(experiment: Experiment, scale: Scale, results: Sequence[Result]) -> bool:
+    """Say whether every trial of a first seed has a result."""
+    ran = {result.trial.label for result in results}
+    return all(trial.label in ran for trial in experiment.at(scale) if trial.of_first_seed)
 
 
 def agreement(comparisons: Sequence[Comparison]) -> str:
