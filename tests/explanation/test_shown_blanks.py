@@ -73,9 +73,9 @@ class Pair(nn.Module):
 
 
 def test_a_blank_within_an_ngram_of_one_of_several_sequences_is_shown():
-    torch.manual_seed(0)
     ids = torch.tensor([[1, 2, 3]])
     for middle, shown in ((" ", "␣"), ("not", "not")):
+        torch.manual_seed(0)  # weights with which both n-grams have rows of their own
         tokens = [["a", middle, "b"], ["c", middle, "d"]]
         found = unrolled.explain(Pair(), ids, ids + 3, target=1, tokens=tokens)
         table = str(found).split("n-gram\n")[-1].splitlines()

@@ -15,6 +15,7 @@ from unrolled.explanation.explanation import Explanation
 from unrolled.explanation.phrase_totals import LEAST, LONGEST, PhraseTotals
 from unrolled.report.corpus_phrases import CorpusPhrases
 from unrolled.report.formatting import clip, counted, signed, visible
+from unrolled.report.spans import largest_phrases
 from unrolled.whole_number import whole_number
 
 __all__ = ["Explanations"]
@@ -165,8 +166,7 @@ def _line(found: Explanation) -> str:
     """Show what is explained, its value, the n-gram that contributes most, and the text."""
     shown = tuple(map(visible, found.tokens))
     largest = "".join(
-        f"  ({clip(' '.join(shown[each.start : each.stop]), _NGRAM)} {signed(each.contribution)})"
-        for each in found.top(1)
+        f"  ({clip(each.text, _NGRAM)} {signed(each.contribution)})" for each in largest_phrases(found, 1)
     )
     text = clip(" ".join(shown[:_TEXT]), _TEXT)
     return f"{visible(found.target)} {signed(found.ledger.logit)}{largest}  {text}"

@@ -13,7 +13,18 @@ from unrolled.report.colour import shared_limit
 from unrolled.report.formatting import clip, signed, visible
 from unrolled.report.page_view import ledger_parts
 from unrolled.report.series_terminal import Series
-from unrolled.report.terminal import FAINT, Sentence, heading, print_to_text, remainder_line, spaced, sum_table
+from unrolled.report.spans import largest_phrases_of
+from unrolled.report.terminal import (
+    FAINT,
+    Sentence,
+    details,
+    heading,
+    named,
+    near_copies,
+    print_to_text,
+    spaced,
+    sum_table,
+)
 
 __all__ = ["to_text"]
 
@@ -31,23 +42,21 @@ def to_text(whole: Attribution, sequences: Sequence[Attribution], width: int = 1
         blocks += [title, steps if each.features is None else Series(each)]
     of_sequences = [ledger_parts(each.ledger, each.name)[0] for each in sequences]
     blocks.append(sum_table([*of_sequences, *ledger_parts(ledger)[1:]], (whole.unit, ledger.logit)))
-    blocks.append(_top(whole))
-    blocks.append(Text("\n".join([remainder_line(whole), *map(visible, whole.notes)]), style=FAINT))
+    blocks += [_top(sequences), details(whole)]
     return print_to_text(spaced(blocks), width, colour)
 
 
-def _top(whole: Attribution) -> Table:
-    shown = tuple(map(visible, whole.tokens))
+def _top(sequences: Sequence[Attribution]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style=FAINT, pad_edge=False)
     table.add_column("contribution", justify="right", no_wrap=True, min_width=12)
-    table.add_column("score", justify="right", no_wrap=True, min_width=8)
+    table.add_column("phrase score", justify="right", no_wrap=True, min_width=12)
     table.add_column("sequence", overflow="ellipsis", no_wrap=True)
     table.add_column("n-gram", overflow="ellipsis", no_wrap=True)
-    for ngram in whole.top(_TOP):
+    for sequence, phrase in largest_phrases_of(sequences, _TOP):
         table.add_row(
-            Text(signed(ngram.contribution)),
-            Text(signed(ngram.score)),
-            Text(clip(visible(ngram.sequence), 40), FAINT),
-            Text(clip(" ".join(shown[ngram.start : ngram.stop]), 200)),
+            Text(signed(phrase.contribution)),
+            Text(signed(phrase.score)),
+            Text(clip(visible(sequence.name), 40), FAINT),
+            Text.assemble(named(sequence, phrase), (near_copies(phrase), FAINT)),
         )
     return table

@@ -13,7 +13,7 @@ from unrolled.decomposition.attribution.attribution import Attribution
 from unrolled.decomposition.attribution.bands import by_first
 from unrolled.report.formatting import visible
 
-__all__ = ["Phrase", "Quantity", "by_span", "largest_phrases", "rows_by_order", "values_of"]
+__all__ = ["Phrase", "Quantity", "by_span", "largest_phrases", "largest_phrases_of", "rows_by_order", "values_of"]
 
 Quantity = Literal["phrase", "score", "contribution"]
 """Score of the phrase; score of the n-gram's own term; contribution of the n-gram."""
@@ -94,6 +94,12 @@ def largest_phrases(attribution: Attribution, count: int) -> list[Phrase]:
         )
         for start, stop, members in rows[:count]
     ]
+
+
+def largest_phrases_of(attributions: Sequence[Attribution], count: int) -> list[tuple[Attribution, Phrase]]:
+    """Return the n-grams of several sequences with the largest contributions, each with its sequence."""
+    found = [(each, phrase) for each in attributions for phrase in largest_phrases(each, count)]
+    return sorted(found, key=lambda pair: -abs(pair[1].contribution))[:count]
 
 
 def _near_copies(one: Sequence[int], other: Sequence[int]) -> bool:

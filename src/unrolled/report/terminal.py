@@ -28,9 +28,11 @@ from unrolled.report.spans import Phrase, largest_phrases, rows_by_order, values
 __all__ = [
     "FAINT",
     "Sentence",
+    "details",
     "heading",
+    "named",
+    "near_copies",
     "print_to_text",
-    "remainder_line",
     "render",
     "spaced",
     "sum_table",
@@ -151,31 +153,37 @@ class _Top:
         left = max(6, left if scored else left + _NUMBER + _GAP)
         table.add_column("n-gram", overflow="ellipsis", no_wrap=True, max_width=left)
         for phrase, place in zip(phrases, spans, strict=True):
-            near = f" and {phrase.copies} near-cop{'ies' if phrase.copies > 1 else 'y'}" if phrase.copies else ""
+            near = near_copies(phrase)
             table.add_row(
                 Text(signed(phrase.contribution), _tint(phrase.contribution, self.limit)),
                 *([Text(signed(phrase.score))] if scored else []),
                 Text(place, FAINT),
-                Text.assemble(clip(_named(self.attribution, phrase), max(6, left - len(near))), (near, FAINT)),
+                Text.assemble(clip(named(self.attribution, phrase), max(6, left - len(near))), (near, FAINT)),
             )
         yield table
 
 
-def _named(attribution: Attribution, phrase: Phrase) -> str:
+def named(attribution: Attribution, phrase: Phrase) -> str:
     """Write a phrase; a long one of steps by its ends."""
     if attribution.features is not None and phrase.stop - phrase.start > 3:
         return f"{visible(attribution.tokens[phrase.start])} … {visible(attribution.tokens[phrase.stop - 1])}"
     return clip(phrase.text, 200)
 
 
-def remainder_line(attribution: Attribution) -> str:
+def near_copies(phrase: Phrase) -> str:
+    """Say how many near-copies of a phrase are in its row."""
+    return f" and {phrase.copies} near-cop{'ies' if phrase.copies > 1 else 'y'}" if phrase.copies else ""
+
+
+def _remainder_line(attribution: Attribution) -> str:
     """Say how large the remainder is, and whether the expansion is exact."""
     size = f"remainder {share_of(attribution.relative_remainder, f'the {attribution.unit}')}"
     return f"{size}; {visible(attribution.expansion)} is {sum_of_ngrams(attribution)}"
 
 
-def _details(attribution: Attribution) -> Text:
-    lines = [remainder_line(attribution)]
+def details(attribution: Attribution) -> Text:
+    """Say how large the remainder is, how far contributions cancel, what was left out, and what else is to be known."""
+    lines = [_remainder_line(attribution)]
     if cancels := cancellation_words(attribution.cancellation):
         lines.append(cancels)
     if not attribution.deterministic:
@@ -205,7 +213,7 @@ def render(attribution: Attribution, top: int = _TOP) -> RenderableType:
     entries = ledger_parts(attribution.ledger, attribution.name)
     blocks.append(sum_table(entries, (attribution.unit, attribution.ledger.logit)))
     blocks.append(_Top(attribution, shared_limit([attribution], "contribution"), top))
-    blocks.append(_details(attribution))
+    blocks.append(details(attribution))
     return spaced(blocks)
 
 
