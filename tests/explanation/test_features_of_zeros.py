@@ -100,7 +100,7 @@ def test_a_series_of_zeros_beside_another_has_the_names_that_it_has_in_a_batch()
     assert not both[0].feature_scores[:, 3:].any()
     assert both[1].feature_scores.all()  # the control
     unnamed = unrolled.explain(model, x[:1], y[:1], target=1)
-    assert unnamed.features.names[:4] == ("0, feature 0", "0, feature 1", "0, feature 2", "1, feature 0")
+    assert unnamed.features.names[:4] == ("x, feature 0", "x, feature 1", "x, feature 2", "y, feature 0")
 
 
 class Shifted(Series):

@@ -56,7 +56,7 @@ def series():
 def test_the_rest_of_a_step_says_whether_it_holds_more_than_biases(series, form, rest_of):
     found = unrolled.explain(Beside().eval(), series, FORMS[form])
     assert found.features.rest_of == rest_of
-    own = [name for name in found.features.names if name.startswith("1, ")]
+    own = [name for name in found.features.names if name.startswith("flag, ")]
     assert bool(own) == (form == "floats")
 
 
@@ -131,7 +131,7 @@ def test_the_numbers_are_a_data_frame_whose_rows_add_up_to_the_steps(series):
     assert len(frame) == 5 * (4 + 1)
     sums = frame.groupby("step")["contribution"].sum()
     assert sums.tolist() == pytest.approx(found.token_scores.tolist(), abs=1e-12)
-    own = frame[frame["feature"] == "0, feature 2"]
+    own = frame[frame["feature"] == "x, feature 2"]
     assert own["value"].tolist() == pytest.approx(series[0, :, 2].tolist())
     assert own["name"].tolist() == list("abcde")
     with pytest.raises(UsageError, match="pass numbers as floating-point tensors"):

@@ -142,7 +142,7 @@ def test_names_of_one_argument_are_those_of_every_sequence_that_reads_it():
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_another_number_of_names_is_refused_with_what_is_expected(count):
-    message = rf"features are {count} names; expected 4, one for each .*: 2 of argument 0, then 2 of argument 1"
+    message = rf"features are {count} names; expected 4, one for each .*: 2 of argument past, then 2 of argument future"
     with pytest.raises(ShapeError, match=message):
         forecast(Forecast, 3, features=list("abcde")[:count])
 

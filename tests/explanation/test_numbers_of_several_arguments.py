@@ -35,11 +35,12 @@ def test_names_are_not_given_to_the_numbers_of_another_argument():
     values = SERIES[:, :, :2]
     seen = torch.tensor([[[1.0, 1], [0, 1], [0, 0], [1, 0], [0, 1], [1, 1]]]).double()
     found = unrolled.explain(LastSeen(), values, seen, target=0)
-    assert found.features.names == ("1, feature 0", "1, feature 1")
+    assert found.features.names == ("seen, feature 0", "seen, feature 1")
     assert any("argument 0 enter several steps" in note for note in found.notes)
     with pytest.raises(
         UsageError,
-        match=r"features= may name numbers of argument 0.*shown are '1, feature 0', '1, feature 1'\..*unrolled.account",
+        match=r"features= may name numbers of argument values,.*shown are 'seen, feature 0', 'seen, feature 1'\."
+        ".*unrolled.account",
     ):
         unrolled.explain(LastSeen(), values, seen, target=0, features=["temperature", "load"])
 
@@ -110,4 +111,4 @@ def test_a_series_for_all_examples_is_shown_beside_those_of_a_list():
 
     series = [each[:4, :1] for each in (SEVERAL[0], SEVERAL[1], SEVERAL[0] + 1)]
     for number, each in enumerate(unrolled.explain_batch(Both(False), series, beside, target=0)):
-        assert each.features.names == (f"0.{number}, feature 0", "1, feature 0")
+        assert each.features.names == (f"series.{number}, feature 0", "beside, feature 0")

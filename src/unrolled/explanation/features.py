@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -12,6 +12,7 @@ from unrolled.decomposition.arguments import checked_names
 from unrolled.decomposition.attribution.outputs import Features
 from unrolled.errors import UsageError
 from unrolled.explanation.explanation import Explanation
+from unrolled.explanation.model_arguments import shown_argument
 from unrolled.explanation.numbers.no_numbers import (
     NOT_BY_STEPS,
     HeldNumbersError,
@@ -32,6 +33,8 @@ class FeaturesFound:
     """By readout and example, or by line and example; empty where there are none."""
     names: Sequence[str] | None
     """As the user gave them."""
+    argument_names: Mapping[str, str]
+    """What the model's forward calls its positional arguments."""
     why: str = ""
     """Why there are none."""
     noted: bool = False
@@ -47,11 +50,11 @@ class FeaturesFound:
             UsageError: If there are none, and the user named them.
         """
         try:
-            return cls(find(), asked.features, given_words=asked.tokens is not None)
+            return cls(find(), asked.features, asked.argument_names, given_words=asked.tokens is not None)
         except NoNumbersError as error:
             if asked.features is not None:
                 raise UsageError(f"features= names numbers, but {error}; leave it out") from error
-            return cls((), None, str(error), isinstance(error, MixedNumbersError | HeldNumbersError))
+            return cls((), None, {}, str(error), isinstance(error, MixedNumbersError | HeldNumbersError))
 
     def put(self, found: Explanation, part: int, example: int) -> Explanation:
         """Return an explanation, of a readout or a line (``part``) and an example, with its features and notes on them.
@@ -64,13 +67,15 @@ class FeaturesFound:
         if numbers is None:
             why = (f"no contributions of single numbers are shown: {self.why}",) if self.noted else ()
             return replace(found, no_features=self.why or NOT_BY_STEPS, notes=(*found.notes, *why))
+        own = numbers.names(self.argument_names)
         if self.names is not None and numbers.unnamed:
+            others = ", ".join(shown_argument(each, self.argument_names) for each in numbers.unnamed)
             raise UsageError(
-                f"features= may name numbers of argument {', '.join(numbers.unnamed)}, which enter several steps and "
-                f"are not shown; those shown are {', '.join(map(repr, numbers.names))}. Leave features out, or use "
+                f"features= may name numbers of argument {others}, which enter several steps and "
+                f"are not shown; those shown are {', '.join(map(repr, own))}. Leave features out, or use "
                 "unrolled.account, which shows all"
             )
-        names = numbers.names if self.names is None else self._named(self.names, numbers, example)
+        names = own if self.names is None else self._named(self.names, numbers, example)
         rest = found.token_scores - numbers.scores.sum(dim=1)
         features = Features(names, numbers.values, numbers.scores, rest, numbers.rest_of)
         shown = replace(found, features=features, notes=(*found.notes, *numbers.notes))
@@ -78,10 +83,12 @@ class FeaturesFound:
 
     def _named(self, given: Sequence[str], numbers: Numbers, example: int) -> tuple[str, ...]:
         """Name the numbers of a sequence: all its own, else those of its arguments among all that an example reads."""
-        counts, own, of = self._counts(example), len(numbers.names), "number of a step"
+        counts, own, of = self._counts(example), numbers.values.shape[1], "number of a step"
         if len(counts) < 2 or (isinstance(given, Collection) and len(given) == own):
             return checked_names("features", given, own, of)
-        each = ", then ".join(f"{count} of argument {name}" for name, count in counts.items())
+        each = ", then ".join(
+            f"{count} of argument {shown_argument(name, self.argument_names)}" for name, count in counts.items()
+        )
         left = iter(checked_names("features", given, sum(counts.values()), f"{of}: {each}"))
         names = {name: tuple(islice(left, count)) for name, count in counts.items()}
         return tuple(name for part in numbers.parts for name in names[part.name])

@@ -14,7 +14,7 @@ from unrolled.decomposition.arguments import refuse_meta, refuse_nested
 from unrolled.errors import UsageError, kind_of
 from unrolled.user_models.torch_script import is_scripted
 
-__all__ = ["model_arguments", "named_arguments", "names_of_places"]
+__all__ = ["model_arguments", "named_arguments", "names_of_places", "shown_argument"]
 
 _OWN = frozenset(
     "target tokens features expansion readout rnn call max_order seed strict model_kwargs of share against "
@@ -41,6 +41,12 @@ def names_of_places(model: nn.Module, count: int) -> dict[str, str]:
         for place, parameter in enumerate(parameters[:count])
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     }
+
+
+def shown_argument(argument: str, names: Mapping[str, str]) -> str:
+    """Name an argument, or a part of it, as the model's forward does by the names of places; else by its place."""
+    place, *inside = argument.split(".", 1)
+    return ".".join((names.get(place, place), *inside))
 
 
 def model_arguments(

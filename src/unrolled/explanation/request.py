@@ -11,7 +11,7 @@ from unrolled.decomposition.arguments import checked_order, refuse_devices_witho
 from unrolled.errors import UnknownNameError, UsageError
 from unrolled.expansions import resolve
 from unrolled.expansions.base import Expansion
-from unrolled.explanation.model_arguments import model_arguments, named_arguments
+from unrolled.explanation.model_arguments import model_arguments, named_arguments, names_of_places
 from unrolled.explanation.networks.find_network import NamedNetworks
 from unrolled.explanation.targets.wanted import Wanted
 from unrolled.explanation.tokens.sequence_names import Words
@@ -39,6 +39,8 @@ class Request:
     seed: int | None
     several: bool
     """Whether the output may have several examples."""
+    argument_names: Mapping[str, str]
+    """What the model's forward calls its positional arguments, by their places."""
 
     @classmethod
     def checked(
@@ -69,7 +71,8 @@ class Request:
             raise UsageError(f"call is {call!r}; expected a whole number from 0, the place of a call, or None for all")
         if readout not in ("held", "ray"):
             raise UnknownNameError("readout", readout, ("held", "ray"))
-        return cls(args, given, wanted, words, features, chosen, longest, readout, rnn, call, seed, several)
+        names = names_of_places(model, len(args))
+        return cls(args, given, wanted, words, features, chosen, longest, readout, rnn, call, seed, several, names)
 
     @property
     def seeded(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from unrolled.explanation.model_arguments import shown_argument
 from unrolled.report.account_view import AccountView, Group
 from unrolled.whole_model.accounted_output import AccountedOutput
 from unrolled.whole_model.argument_parts import argument_parts
@@ -18,7 +19,7 @@ def view_of(account: AccountedOutput, example: int) -> AccountView:
     by_feature: list[Group] = []
     for part in argument_parts(one):
         values, alike = part.values, one.texts if part.is_text else one.features
-        of = f" of {_shown_name(one, part.name)}" if len(alike) > 1 else ""
+        of = f" of {shown_argument(part.name, one.argument_names)}" if len(alike) > 1 else ""
         if part.is_text:
             groups.append(Group(f"tokens{of}", part.words, tuple(values.tolist())))
         elif values.dim() < 2:
@@ -43,12 +44,6 @@ def view_of(account: AccountedOutput, example: int) -> AccountView:
         recurrent=one.recurrent,
         notes=(*one.notes, *([f"example {example} of a batch of {len(account)}"] if len(account) > 1 else [])),
     )
-
-
-def _shown_name(one: AccountedOutput, argument: str) -> str:
-    """Name an argument as the model's forward does, or a part of it; else by its place."""
-    place, *inside = argument.split(".", 1)
-    return ".".join((one.argument_names.get(place, place), *inside))
 
 
 def _numbered(name: str, labels: tuple[str, ...], values: Tensor, kind: str = "x") -> Group:

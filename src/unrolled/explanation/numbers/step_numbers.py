@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from unrolled.explanation.model_arguments import shown_argument
 from unrolled.explanation.numbers.no_numbers import MIXED, MixedNumbersError, NotByStepsError
 
 __all__ = [
@@ -32,7 +33,6 @@ OTHER_NUMBERS = "other numbers and biases"
 class Numbers:
     """The numbers that one example reads, step by step."""
 
-    names: tuple[str, ...]
     values: Tensor
     """Shape (time, features)."""
     scores: Tensor
@@ -45,7 +45,17 @@ class Numbers:
     parts: tuple[ArgumentNumbers, ...] = ()
     """The same by argument."""
     alone: bool = True
-    """Whether these are all arguments with numbers."""
+    """Whether these are all arguments with numbers; the features of one such argument need not name it."""
+
+    def names(self, argument_names: Mapping[str, str]) -> tuple[str, ...]:
+        """Name the features, with their argument as the model's forward calls it where there may be several."""
+        if self.alone and len(self.parts) == 1:
+            return tuple(f"feature {k}" for k in range(self.values.shape[1]))
+        return tuple(
+            f"{shown_argument(part.name, argument_names)}, feature {k}"
+            for part in self.parts
+            for k in range(part.values.shape[1])
+        )
 
     @property
     def steps(self) -> tuple[int, ...] | None:
@@ -109,21 +119,16 @@ def joined_numbers(parts: Sequence[ArgumentNumbers], alone: bool = True) -> Numb
 
     Args:
         parts: By argument.
-        alone: Whether these are all arguments with numbers; the features of one such argument need not name it.
+        alone: Whether these are all arguments with numbers.
 
     Raises:
         NotByStepsError: If there are none.
     """
     if not parts:
         raise NotByStepsError
-    names = [
-        f"feature {k}" if alone and len(parts) == 1 else f"{each.name}, feature {k}"
-        for each in parts
-        for k in range(each.values.shape[1])
-    ]
     values = torch.cat([each.values.double().cpu() for each in parts], dim=1)
     scores = torch.cat([each.scores.double().cpu() for each in parts], dim=1)
-    return Numbers(tuple(names), values, scores, parts=tuple(parts), alone=alone)
+    return Numbers(values, scores, parts=tuple(parts), alone=alone)
 
 
 def joined_rest(kinds: Iterable[str]) -> str:
