@@ -42,7 +42,7 @@ def strength_section(experiments: Iterable[Experiment], store: ResultStore) -> I
     """Give the parts of the section: rule, count, and a table with a row for each item and one for all."""
     listed = [_Strength.of(each, store) for each in experiments]
     reached = sum(each.reached for each in listed)
-    first, further = (sum(hours) for hours in zip(*(each.hours for each in listed), strict=True))
+    first, further = (sum(each.hours[place] for each in listed) for place in (0, 1))
     yield "## What is at strength"
     yield _RULE
     yield f"{reached} of {len(listed)} items are at strength. {_accuracy_of_estimates(listed)}".strip()
