@@ -17,7 +17,7 @@ from unrolled.errors import ParityError
 from unrolled.expansions.base import Linearisation
 from unrolled.explanation.plain_run import PlainRun
 from unrolled.explanation.sources import Sources, source_module
-from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
+from unrolled.explanation.targets.output_kind import are_sigmoids, sigmoid_note
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.outside.taken_places import CodePlace, TakenPlaces
 from unrolled.held_forward.runs_that_fail import failures_refused
@@ -74,7 +74,7 @@ class HeldRuns:
         with torch.enable_grad(), networks_as_operations(model), source_module(model, mode, asked.of):
             with failures_refused(), mode:
                 output = self.select(model(*given, **named))
-            notes = (*sigmoid_note(is_sigmoid(output, mode.gates)), *mode.network_notes)
+            notes = (*sigmoid_note(all(are_sigmoids([output], mode))), *mode.network_notes)
         refuse_read_numbers(mode.taken, lambda: [self.select(self.plain.run())], [self.expected], self.unread)
         self._check_parity(output, mode.coarsest)
         check_linear(output, LAYER_NODES)

@@ -20,7 +20,7 @@ from unrolled.explanation.strands.known_layers import KnownLayers
 from unrolled.explanation.strands.lines import find_lines, unfit_stacks
 from unrolled.explanation.strands.recorded_model import RecordedModel
 from unrolled.explanation.strands.strand import Strand
-from unrolled.explanation.targets.output_kind import is_sigmoid
+from unrolled.explanation.targets.output_kind import are_sigmoids
 from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.explanation.targets.wanted import Wanted
 from unrolled.held_forward.linear_output import LinearOutput
@@ -145,7 +145,7 @@ class RecordedRuns:
                 mode.in_target = True
                 with mode:
                     output = select_target(whole, select, batch)
-            probability = is_sigmoid(output, mode.gates)
+            (probability,) = are_sigmoids([output], mode)
         expected = select_target(self.plain.output, select, batch).detach()
         if probe is None:
             refuse_read_numbers(

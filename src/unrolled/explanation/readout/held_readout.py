@@ -30,7 +30,7 @@ from unrolled.explanation.notes import bias_notes
 from unrolled.explanation.readout.function_of_states import complete_by_states, function_of_states
 from unrolled.explanation.readout.readout import Readout
 from unrolled.explanation.readout.record_forward import RecordedForward
-from unrolled.explanation.targets.output_kind import is_sigmoid, sigmoid_note
+from unrolled.explanation.targets.output_kind import are_sigmoids, sigmoid_note
 from unrolled.explanation.targets.select_target import Target, select_target
 from unrolled.held_forward.graph import check_linear
 from unrolled.held_forward.held_only import held_last
@@ -67,7 +67,7 @@ class HeldReadouts:
             with failures_refused(), mode:
                 output = recorded.replay(given)
                 selected = self._select(output)
-            self._are_sigmoids = [is_sigmoid(each, mode.gates) for each in selected]
+            self._are_sigmoids = are_sigmoids(selected, mode)
             self._outputs, self._coarsest, self._held_names = selected, mode.coarsest, mode.held_names
         refuse_read_numbers(
             mode.taken, lambda: self._select(recorded.replay(recorded.states)), self._select(recorded.output), set()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.held_forward.tensor_facts.gates import Gates
+from unrolled.held_forward.mode import HeldForward
+from unrolled.held_forward.tensor_facts.gates import Gate, Gates
 
-__all__ = ["OutputKind", "is_sigmoid", "kind_note", "output_kind", "sigmoid_note"]
+__all__ = ["OutputKind", "are_sigmoids", "kind_note", "output_kind", "sigmoid_note"]
 
 OutputKind = Literal["output", "probability of output", "log-probability of output"]
 
@@ -19,6 +21,8 @@ _SIGMOID_NOTE = (
 )
 _PROBABILITY_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far the sum of probabilities may be from 1; 0.02 in other types."""
+_ROUNDINGS = 8
+"""How many roundings of 1 a picked probability may be off."""
 
 
 def output_kind(output: object) -> OutputKind:
@@ -33,15 +37,34 @@ def output_kind(output: object) -> OutputKind:
     return "output"
 
 
-def is_sigmoid(target: Tensor, gates: Gates) -> bool:
-    """Tell whether a target is the result of a sigmoid, which is a probability; a scaled one is none.
+def are_sigmoids(targets: Sequence[Tensor], mode: HeldForward) -> list[bool]:
+    """Tell which targets are results of a sigmoid, which are probabilities; a scaled one is none.
 
     Args:
-        target: As a held run gives it.
-        gates: Those of that run.
+        targets: As a held run gives them, with their graphs.
+        mode: That of the run.
     """
+    return [_is_sigmoid(each, mode.gates) for each in targets]
+
+
+def _is_sigmoid(target: Tensor, gates: Gates) -> bool:
     gate = gates.of(target)
-    return gate is not None and bool((gate.at_zero == 0.5).all())
+    if gate is not None:
+        return bool((gate.at_zero == 0.5).all())
+    return target.requires_grad and any(_picks(target, each) for each in gates.last if each.risen.requires_grad)
+
+
+def _picks(target: Tensor, gate: Gate) -> bool:
+    """Tell whether each number of a target is one entry p of a gate, or 1 - p: picked by a product and a sum."""
+    (slope,) = torch.autograd.grad(target.sum(), gate.risen, retain_graph=True, allow_unused=True)
+    if slope is None or int(slope.count_nonzero()) != target.numel():
+        return False
+    picked = slope != 0
+    slopes, at_zero = slope[picked], gate.at_zero[picked]
+    if not bool(((slopes.abs() == 1) & (at_zero == 0.5)).all()):
+        return False
+    found, values = ((0.5 + slopes * gate.risen.detach()[picked]).sort()[0], target.detach().reshape(-1).sort()[0])
+    return bool(((found - values).abs() <= _ROUNDINGS * torch.finfo(values.dtype).eps).all())
 
 
 def sigmoid_note(of_sigmoid: bool) -> tuple[str, ...]:

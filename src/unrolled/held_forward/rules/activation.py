@@ -76,10 +76,10 @@ def gate(call: HeldCall) -> Tensor:
         fixed = ~(held.abs() <= beyond)
         risen, at_zero = _from_zero(x.masked_fill(fixed, 0.0), call.function)
         at_zero = torch.where(fixed, call.held(), at_zero)
-        return call.gates.keep(risen + call.rows.constant(at_zero), Gate(risen, at_zero))
+        return call.gates.keep_sigmoid(risen + call.rows.constant(at_zero), Gate(risen, at_zero))
     risen, at_zero = _from_zero(x, call.function)
     result = risen + call.rows.summand(call.rows.origin(at_zero), at_zero, risen.shape)
-    return call.gates.keep(result, Gate(risen, at_zero.expand_as(risen)))
+    return call.gates.keep_sigmoid(result, Gate(risen, at_zero.expand_as(risen)))
 
 
 @rule("prelu", "_prelu_kernel")

@@ -9,6 +9,7 @@ content: those of 2 σ(2x) - 1 = tanh x, and those that a model puts beside gate
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -39,6 +40,8 @@ OF_ONE_ENTRY = (
 
 _HIGHEST = 16
 """The highest power of a gate that is one: each takes a product more, and a higher one is a content."""
+_LAST = 4
+"""How many sigmoids may be computed last, beside that of which a sum takes entries, as for their arg max."""
 _ROUNDINGS = 8
 """How many roundings a tensor may be off the sum of its two parts."""
 _AT_ZERO = ("constant", "held")
@@ -112,11 +115,18 @@ class Gates:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._kept: TensorNotes[tuple[Any, int]] = TensorNotes()
+        self.last: deque[Gate] = deque(maxlen=_LAST)
+        """What the last sigmoids of the run gave, also where a sum has since taken entries of it."""
 
     def keep(self, tensor: Tensor, gate: Gate) -> Tensor:
         """Remember the parts of a tensor, and give it back."""
         self._kept[tensor] = (gate, tensor._version)
         return tensor
+
+    def keep_sigmoid(self, tensor: Tensor, gate: Gate) -> Tensor:
+        """Remember the result of a sigmoid, and give it back."""
+        self.last.append(gate)
+        return self.keep(tensor, gate)
 
     def of(self, tensor: object) -> Gate | None:
         """Return the parts of a gate, or of a view of one; None for any other operand."""
