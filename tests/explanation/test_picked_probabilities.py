@@ -89,3 +89,40 @@ def test_a_picked_probability_has_the_name_and_the_parts_of_an_indexed_one():
         assert one.biases == pytest.approx(other.biases)
     sums = unrolled.explain_batch(Model(), IDS, target=OTHERS["sum"])
     assert {each.unit for each in sums} == {"output"}
+
+
+LIKELIEST = {
+    "one-hot": at_largest,
+    "a row of the identity": lambda p: torch.eye(3, dtype=p.dtype)[p.argmax(-1)],
+    "scattered": lambda p: torch.zeros_like(p).scatter(1, p.argmax(-1, keepdim=True), 1.0),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("cell", [False, True])
+@pytest.mark.parametrize("name", LIKELIEST)
+@pytest.mark.parametrize("function", [torch.sigmoid, lambda z: z.softmax(-1)])
+def test_one_hot_numbers_at_the_arg_max_are_a_choice_as_its_index_is(call, cell, name, function):
+    def product(z):
+        return (function(z) * LIKELIEST[name](function(z))).sum(-1)
+
+    def index(z):
+        return function(z).gather(1, z.argmax(-1, keepdim=True))[:, 0]
+
+    found, expected = (call(Model(cell=cell), IDS, target=each) for each in (product, index))
+    assert not any(note.endswith(": argmax") for note in notes_of(found))
+    for one, other in zip(found, expected, strict=True):
+        if call is unrolled.account:
+            torch.testing.assert_close(one.texts, other.texts)
+            torch.testing.assert_close(one.biases, other.biases)
+        else:
+            torch.testing.assert_close(one.triangle.contributions, other.triangle.contributions)
+            assert one.biases == pytest.approx(other.biases)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_held_beside_a_probability_keeps_its_name(call):
+    weighed = call(Model(), IDS, target=lambda z: (torch.sigmoid(z) * at_largest(z)) @ torch.arange(3.0).double())
+    shifted = call(Model(), IDS, target=lambda z: torch.sigmoid(z + 0.5 * torch.sign(z))[:, 1])
+    for found, name in ((weighed, "argmax"), (shifted, "sign")):
+        assert any(note.endswith(f": {name}") for note in notes_of(found))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unrolled.held_forward.mode import HeldForward
 from unrolled.held_forward.tensor_facts.gates import Gate, Gates
+from unrolled.held_forward.tensor_facts.rows import Row
 
 __all__ = ["OutputKind", "are_sigmoids", "kind_note", "output_kind", "sigmoid_note"]
 
@@ -40,11 +41,29 @@ def output_kind(output: object) -> OutputKind:
 def are_sigmoids(targets: Sequence[Tensor], mode: HeldForward) -> list[bool]:
     """Tell which targets are results of a sigmoid, which are probabilities; a scaled one is none.
 
+    Of a result the half that a held choice of its class keeps is a constant: it is the same, whatever is chosen.
+
     Args:
         targets: As a held run gives them, with their graphs.
         mode: That of the run.
     """
-    return [_is_sigmoid(each, mode.gates) for each in targets]
+    found = [_is_sigmoid(each, mode.gates) for each in targets]
+    halves = [place for place, row in enumerate(mode.rows.rows) if all(found) and _are_halves(row)]
+    if halves:
+        leaves = [mode.rows.rows[place].leaf for place in halves]
+        total = torch.stack([each.sum() for each in targets]).sum()
+        slopes = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
+        mode.rows.call_constants(
+            place
+            for place, slope in zip(halves, slopes, strict=True)
+            if slope is not None and bool(((slope == 0) | (slope.abs() == 1)).all())
+        )
+    return found
+
+
+def _are_halves(row: Row) -> bool:
+    """Tell whether a row is what a held choice may keep of the results of a sigmoid at zero."""
+    return row.kind == "held" and bool(((row.leaf == 0) | (row.leaf.abs() == 0.5)).all())
 
 
 def _is_sigmoid(target: Tensor, gates: Gates) -> bool:

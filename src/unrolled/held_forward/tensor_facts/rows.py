@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -171,6 +171,11 @@ class Rows:
 
     def _open_origin(self, origin: Origin, value: Tensor) -> Tensor:
         return self.open(origin.kind, origin.name, value, held=origin.held)
+
+    def call_constants(self, places: Iterable[int]) -> None:
+        """Call some rows constants."""
+        for place in places:
+            self.rows[place] = replace(self.rows[place], kind="constant", name=CONSTANTS, held=-1)
 
     @cached_property
     def tables(self) -> frozenset[str]:
