@@ -101,3 +101,34 @@ def test_classes_of_several_examples_are_told_the_function_that_picks_them(call)
     found = call(model, BATCH, target=lambda out: out[torch.arange(len(out)), torch.tensor(classes)])
     own = [float(one.output) if call is unrolled.account else one.ledger.logit for one in found]
     assert own == pytest.approx(model(BATCH)[torch.arange(3), classes].tolist())
+
+
+NO_TENSORS = {
+    "a dictionary": (
+        lambda y: {"logits": y[-1], "states": y},
+        "a dict with the keys 'logits', 'states': ",
+        "out['logits'][:, 0]",
+    ),
+    "a pair": (lambda y: (y[-1], y), "a tuple of 2: ", "out[0][:, 0]"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("target", [lambda out: out[:, 0], lambda out: out["logit"][:, 0], lambda out: out.logits])
+@pytest.mark.parametrize("name", NO_TENSORS)
+def test_a_target_that_takes_what_holds_several_tensors_for_one_is_told_what_it_holds(call, target, name):
+    arrange, held, written = NO_TENSORS[name]
+    with pytest.raises(UsageError, match=re.escape(f"the target fails on the model's output, {held}")) as told:
+        call(Tagger(arrange), BATCH, target=target)
+    assert str(told.value).endswith(f"; pick one of its tensors first, as in target=lambda out: {written}")
+    assert "\n" not in str(told.value)
+    picked = eval(f"lambda out: {written}")  # the advice, as it is written
+    assert len(call(Tagger(arrange), BATCH, target=picked)) == 3
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_target_that_fails_on_a_tensor_is_told_no_keys(call):
+    with pytest.raises(UsageError, match=r"a Tensor of shape \(3, 4\): IndexError: [^;]*$"):
+        call(Tagger(lambda y: y[-1]), BATCH, target=lambda out: out[:, 9])
+    with pytest.raises(UsageError, match=r"a dict with the keys 0, 1, 2, 3, 4, 5, 6, 7, …: KeyError: 'logits'"):
+        call(Tagger(lambda y: dict.fromkeys(range(9), y[-1])), BATCH, target=lambda out: out["logits"])

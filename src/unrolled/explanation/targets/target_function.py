@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from torch import Tensor
 
 from unrolled.errors import UsageError, kind_of
+from unrolled.explanation.targets.likely_targets import example_target
 from unrolled.model_runs.determinism import agree
 from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = ["called_first", "called_target", "function_name", "refuse_against"]
+
+_KEYS = 8
+"""How many keys of a dictionary an error names."""
 
 
 def called_first(target: Callable[..., Any], output: object) -> Any:
@@ -52,11 +57,29 @@ def called_target(target: Callable[..., Any], output: object) -> Any:
     try:
         return target(output)
     except (IndexError, KeyError, TypeError, AttributeError) as error:
-        shape = f" of shape {tuple(output.shape)}" if isinstance(output, Tensor) else ""
         why = str(error).splitlines()[0] if str(error) else "no message"
         raise UsageError(
-            f"the target fails on the model's output, {kind_of(output)}{shape}: {type(error).__name__}: {why}"
+            f"the target fails on the model's output, {kind_of(output)}{_form(output)}: {type(error).__name__}: {why}"
+            f"{_advice(output)}"
         ) from error
+
+
+def _form(output: object) -> str:
+    """Say what a target can pick from an output: the shape of a tensor, the keys of a dictionary."""
+    if isinstance(output, Tensor):
+        return f" of shape {tuple(output.shape)}"
+    if isinstance(output, Mapping):
+        keys = [repr(key) for key in islice(output, _KEYS + 1)]
+        return (
+            f" with the keys {', '.join(keys[:_KEYS])}{', …' if len(keys) > _KEYS else ''}" if keys else " without keys"
+        )
+    return f" of {len(output)}" if isinstance(output, tuple | list) else ""
+
+
+def _advice(output: object) -> str:
+    """Say how a tensor is picked from what holds several."""
+    example = example_target(output) if isinstance(output, Mapping | tuple | list) else ""
+    return f"; pick one of its tensors first, as in{example.removeprefix(':')}" if example else ""
 
 
 def refuse_against(against: object) -> None:
