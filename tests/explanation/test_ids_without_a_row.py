@@ -80,3 +80,54 @@ def test_ids_of_such_a_type_that_the_model_makes_are_its_own_to_convert(entry):
 
     with pytest.raises(UsageError, match=r"by ids of torch.float32; .*: the model makes these ids, so call .long\(\)"):
         entry(Halves(), WORDS, TAGS)
+
+
+class Reads(nn.Module):
+    """Looks up ids, and reads their vectors by a network or by a cell in a loop."""
+
+    def __init__(self, rnn):
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(7, 4), rnn(4, 5), nn.Linear(5, 3)
+
+    def forward(self, ids):
+        vectors = self.embed(ids)
+        if isinstance(self.rnn, nn.GRU):
+            return self.head(self.rnn(vectors)[0][-1])
+        state = None
+        for each in vectors.unbind(0):
+            state = self.rnn(each, state)
+        return self.head(state)
+
+
+ONE_HOT = nn.functional.one_hot(torch.tensor([[1, 2], [3, 4], [0, 6]], device="cpu"), 7)
+
+
+@pytest.mark.parametrize("entry", [unrolled.explain_batch, unrolled.account, unrolled.check])
+@pytest.mark.parametrize("rnn", [nn.GRU, nn.GRUCell])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32, torch.bool])
+def test_one_hot_numbers_in_the_place_of_ids_are_told_to_become_ids(entry, rnn, dtype):
+    model, given = Reads(rnn), ONE_HOT.to(dtype)
+    with pytest.raises(UsageError, match=rf"on one-hot numbers of {dtype} and shape \(3, 2, 7\): .*argmax") as told:
+        entry(model, given)
+    assert "\n" not in str(told.value)
+    assert entry(model, ONE_HOT.argmax(-1)) is not None  # the remedy
+
+
+@pytest.mark.parametrize("entry", [unrolled.explain_batch, unrolled.account])
+def test_ids_and_one_hot_numbers_that_no_embedding_reads_are_not_called_one_hot_numbers(entry):
+    for wrong in (ONE_HOT + 1, ONE_HOT.roll(1, 0) + ONE_HOT):  # no one-hot numbers
+        with pytest.raises((ValueError, UsageError)) as told:
+            entry(Reads(nn.GRU), wrong.clamp_max(6))
+        assert "one-hot" not in str(told.value)
+    with pytest.raises((ValueError, RuntimeError)) as told:
+        entry(nn.Sequential(nn.Linear(6, 4), Last()), ONE_HOT.float())
+    assert "one-hot" not in str(told.value)
+
+
+class Last(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 3)
+
+    def forward(self, x):
+        return self.rnn(x)[0][-1]

@@ -16,7 +16,7 @@ from unrolled.errors import ShapeError, UnrolledError, UsageError, first_line, k
 from unrolled.explanation.networks.find_network import RECURRENT_MODULES
 from unrolled.explanation.numbers_of_two_types import of_another_type
 from unrolled.held_forward.operations.operands import holds_numbers
-from unrolled.user_models.all_modules import all_modules
+from unrolled.user_models.all_modules import TABLES, all_modules
 
 __all__ = ["named_failures"]
 
@@ -55,10 +55,12 @@ def named_failures(model: nn.Module, arguments: Sequence[object]) -> Iterator[No
                 ) from error
         if message := of_another_type(error, model, arguments):
             raise UsageError(message) from error
+        _refuse_one_hot(error, model, arguments)
         if isinstance(error, ValueError) and _ON_AXES.search(str(error)):
             _refuse_one_without_batch(error, model, arguments)
         raise
     except (IndexError, RuntimeError) as error:
+        _refuse_one_hot(error, model, arguments)
         if message := _id_without_row(error, arguments) or of_another_type(error, model, arguments):
             raise UsageError(message) from error
         for value in arguments:
@@ -97,6 +99,22 @@ def _refuse_one_without_batch(error: Exception, model: nn.Module, arguments: Seq
         ) from error
 
 
+def _refuse_one_hot(error: Exception, model: nn.Module, arguments: Iterable[object]) -> None:
+    """Refuse one-hot numbers where a model with a table of vectors may look them up as ids."""
+    looks_up = any(frame.f_code in _LOOK_UPS for frame, _ in walk_tb(error.__traceback__))
+    if isinstance(error, UnrolledError) or not (looks_up or _ON_AXES.search(str(error))):
+        return
+    tables = [each for each in all_modules(model).values() if isinstance(each, TABLES)]
+    most = max((len(each.weight) for each in tables if isinstance(each.weight, Tensor)), default=0)
+    for value in arguments:
+        if isinstance(value, Tensor) and value.dim() > 2 and value.shape[-1] <= most and _is_one_hot(value):
+            raise UsageError(
+                f"the model fails on one-hot numbers of {value.dtype} and shape {tuple(value.shape)}: "
+                f"{first_line(error)}; it has an embedding, which looks up vectors by ids: pass x.argmax(-1) if it "
+                "expects these"
+            ) from error
+
+
 def _reads_series(model: nn.Module) -> bool:
     return any(isinstance(each, RECURRENT_MODULES) for each in all_modules(model).values())
 
@@ -130,6 +148,14 @@ def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None
                 "the rows of its embedding: use the vocabulary that the model was trained with"
             )
     return None
+
+
+def _is_one_hot(value: Tensor) -> bool:
+    """Tell whether the last axis of a tensor holds a one among zeros."""
+    if value.is_complex() or value.layout != torch.strided or value.shape[-1] < 2 or not value.numel():
+        return False
+    ones = value == 1
+    return bool((ones | (value == 0)).all()) and bool((ones.sum(-1) == 1).all())
 
 
 _LOOK_UPS = (F.embedding.__code__, F.embedding_bag.__code__)
