@@ -12,13 +12,13 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from unrolled.errors import UnrolledError, first_line
 from unrolled.model_runs.nested_tensors import leaves
-from unrolled.user_models.all_modules import all_modules, all_parameters
+from unrolled.user_models.all_modules import all_buffers, all_modules, all_parameters
 
 __all__ = ["of_another_type"]
 
 _TWO_TYPES = re.compile(
     r"same dtype, |input dtype \(.+ weight dtype|must have the type .+ got type|should be the same|expected scalar type"
-    r"|mixed dtype|not implemented for '|Type promoting not supported"
+    r"|mixed dtype|not implemented for '|Type promoting not supported|get_mkldnn_dtype: unsupported data type"
 )
 """How torch says that it has numbers of two types, or those of one that it cannot read."""
 _TYPE = re.compile(r"torch\.(\w+)\b|\b(double|float|half|bfloat16|long|int)\b", re.IGNORECASE)
@@ -34,6 +34,8 @@ def of_another_type(error: Exception, model: nn.Module, arguments: Sequence[obje
     # half precision beside another is made for autocast, which model_runs/eval_mode.py names
     if weights == [torch.float32, torch.float64] and (message := _by_part(error, model, arguments)):
         return message
+    if message := _by_buffer(error, model, arguments):
+        return message
     read, computes_in = _failed_layer(error)
     pair = _types_named(text)
     if read is not None and computes_in is not None and computes_in != read.dtype:
@@ -45,7 +47,8 @@ def of_another_type(error: Exception, model: nn.Module, arguments: Sequence[obje
     certain = pair[0].is_floating_point and pair[1] not in given and len(weights) < 2
     if not certain and not _is_an_argument(read, pair[0], arguments):
         return None
-    convert = f", or convert the model: model.to({pair[0]})" if pair[0].is_floating_point else ""
+    alone = pair[0].is_floating_point and pair[1] not in given  # else other arguments have the type of the model
+    convert = f", or convert the model: model.to({pair[0]})" if alone else ""
     return f"the model fails on an argument of {pair[0]}, since it computes in {pair[1]}; pass x.to({pair[1]}){convert}"
 
 
@@ -77,6 +80,23 @@ def _by_part(error: Exception, model: nn.Module, arguments: Sequence[object]) ->
     return f"{name} computes in {own[0]}, and reads numbers of {read.dtype}, {among}; {convert}"
 
 
+def _by_buffer(error: Exception, model: nn.Module, arguments: Sequence[object]) -> str | None:
+    """Name a buffer of another type than all weights, where torch fails on both types; None where it does not."""
+    text, weights = first_line(error), _types_of(all_parameters(model).values())
+    named = _types_named(text)
+    if len(weights) != 1 or (len(named) < 2 and "mkldnn" not in text):
+        return None
+    given = _types_of(each for _, each in leaves(dict(enumerate(arguments))))
+    for name, buffer in all_buffers(model).items():
+        both = {buffer.dtype, *weights}
+        if both == {torch.float32, torch.float64} and both >= {*named} and buffer.dtype not in given:
+            return (
+                f"the model meets numbers of {weights[0]} and {buffer.dtype}: its weights have the first type, its "
+                f"buffer {name} the second; convert the model: model.to({weights[0]})"
+            )
+    return None
+
+
 def _types_of(tensors: Iterable[Tensor]) -> list[torch.dtype]:
     """Return the types of floating-point numbers that tensors have, the coarsest first."""
     found = {each.dtype for each in tensors if each.is_floating_point()}
@@ -99,9 +119,20 @@ def _forwards(error: Exception) -> Iterator[tuple[nn.Module, Tensor, bool]]:
         function = frame.f_code
         if function.co_name != "forward" or function.co_argcount < 2:
             continue
-        module, value = (frame.f_locals.get(name) for name in function.co_varnames[:2])
+        module, value, *others = (frame.f_locals.get(name) for name in function.co_varnames[: function.co_argcount])
         if isinstance(module, nn.Module) and isinstance(value, Tensor):
-            yield module, value, frame.f_globals.get("__name__", "").startswith("torch.nn.modules.")
+            of_torch = frame.f_globals.get("__name__", "").startswith("torch.nn.modules.")
+            yield module, _of_another_type_than(module, value, others) if of_torch else value, of_torch
+
+
+def _of_another_type_than(layer: nn.Module, value: Tensor, others: Sequence[object]) -> Tensor:
+    """Return what a layer reads first, or what it reads beside it if that alone is not of the type of its weights."""
+    own = _types_of(layer.parameters())
+    if own == [value.dtype]:
+        for _, each in leaves(dict(enumerate(others))):
+            if each.is_floating_point() and each.dtype not in own:
+                return each
+    return value
 
 
 def _types_named(text: str) -> list[torch.dtype]:
