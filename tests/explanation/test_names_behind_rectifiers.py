@@ -33,6 +33,15 @@ class Model(nn.Module):
         return self.head(self.rnn(self.front(vectors))[0][:, -1])
 
 
+def _masked(x):
+    return x.masked_fill_(x < 0, 0.0)
+
+
+def _written(x):
+    x[x < 0] = 0.0
+    return x
+
+
 RECTIFIERS = {
     "relu": torch.relu,
     "in place": lambda x: torch.relu_(x.clone()),
@@ -47,6 +56,17 @@ RECTIFIERS = {
     "clamp_min by a tensor": lambda x: x.clamp_min(x.new_zeros(2)),
     "clamp_max by a tensor": lambda x: -(-x).clamp_max(x.new_zeros(2)),
     "threshold": lambda x: F.threshold(x, 0.0, 0.0),
+    "where": lambda x: torch.where(x > 0, x, 0.0),
+    "where of zeros": lambda x: torch.where(x <= 0, torch.zeros_like(x), x),
+    "masked": lambda x: x.masked_fill(x < 0, 0.0),
+    "masked by the opposite": lambda x: x.masked_fill(~(x > 0), 0.0),
+    "masked in place": lambda x: _masked(x.clone()),
+    "written": lambda x: _written(x.clone()),
+    "times its mask": lambda x: x * (x > 0),
+    "times its mask in numbers": lambda x: x * (x > 0).to(x.dtype),
+    "view in place": lambda x: torch.relu_(x.clone().view(-1, 2).view(x.shape)),
+    "layer in place": lambda x: torch.relu_(F.linear(x, x.new_tensor([[1.0, 2.0], [3.0, 1.0]]), x.new_zeros(2))),
+    "masked view in place": lambda x: _masked(x.clone().view(-1, 2)).view(x.shape),
     "between layers": lambda x: torch.relu(x @ x.new_tensor([[1.0, 2.0], [3.0, 1.0]])) * 2 - 1,
 }
 NUMBERS = torch.tensor(STEPS, dtype=torch.float64)[None, :, None].repeat(1, 1, 2)
@@ -69,8 +89,16 @@ def test_each_example_of_a_batch_has_its_own_names():
     assert [each.tokens for each in found] == [tuple(DAYS), tuple(DAYS[::-1])]
 
 
+def _over_first(x):
+    x[:, 0].copy_(x.new_zeros(2))
+    return x
+
+
 OTHERS = {
     "a start of the model's own": lambda x: torch.relu(F.pad(x[:, 1:], (0, 0, 1, 0), value=0.5)),
+    "what a choice leaves out": lambda x: torch.where(x.new_tensor([0, 1, 1, 1, 1])[:, None] > 0, x + 2, 0.0),
+    "what a fill leaves out": lambda x: (x + 2).masked_fill(x.new_tensor([1, 0, 0, 0, 0])[:, None] > 0, 0.0),
+    "what is written over": lambda x: _over_first((x + 2).view(-1, 5, 2)),
     "what a mask leaves out": lambda x: torch.relu(x + 2) * x.new_tensor([0, 1, 1, 1, 1])[:, None],
 }
 

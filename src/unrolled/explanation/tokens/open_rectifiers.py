@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from torch import Tensor
 from torch.autograd.graph import Node
 
-__all__ = ["open_rectifiers"]
+from unrolled.held_forward.operations.operands import operands
+from unrolled.held_forward.operations.operation_call import OperationCall
+from unrolled.held_forward.tensor_facts.moves import CONVERSIONS
+from unrolled.held_forward.tensor_facts.tensor_notes import TensorNotes
+
+__all__ = ["WrittenRectifiers", "open_rectifiers"]
 
 _RECTIFIERS = frozenset(
     f"{name}Backward{overload}"
@@ -22,6 +28,53 @@ _RECTIFIERS = frozenset(
 
 A maximum, a minimum or a clamp by tensors is one where the other tensors are constants.
 """
+
+
+_OF_RESULT = frozenset("relu relu6 threshold hardtanh hardsigmoid hardswish clamp clamp_min clamp_max".split())
+"""Operations that may rectify a view in place, of which the graph keeps no name."""
+_COMPARE = frozenset("gt ge lt le".split())
+_SAME_ANSWER = CONVERSIONS | {"logical_not", "bitwise_not", "invert"}
+_CHOOSE = frozenset("where masked_fill mul setitem index_put".split())
+_MARK = "unrolled rectifier"
+
+
+class WrittenRectifiers:
+    """Marks units that a model rectifies by a choice, as torch.where(y > 0, y, 0), and those of a view."""
+
+    def __init__(self) -> None:
+        self._compared: TensorNotes[list[Tensor]] = TensorNotes()
+
+    def note(self, call: OperationCall, result: object) -> None:
+        """Mark the node of an operation's result, if it is a rectified unit whose name does not tell."""
+        tensors = operands((*call.args, *call.kwargs.values()))
+        if call.name == "setitem":
+            result = call.args[0]
+        if not isinstance(result, Tensor):
+            return
+        if call.name in _COMPARE:
+            self._compared[result] = [each for each in tensors if each.requires_grad]
+        elif call.name in _SAME_ANSWER and tensors and tensors[0] in self._compared:
+            self._compared[result] = self._compared[tensors[0]]
+        elif call.name in _CHOOSE:
+            compared = [each for answer in tensors for each in self._compared.get(answer, [])]
+            if any(each is other for each in compared for other in tensors):
+                _mark(result)
+        elif call.name in _OF_RESULT and result._base is not None:
+            _mark(result)
+
+
+def _mark(result: Tensor) -> None:
+    """Mark the node that made a result; of a view that was changed in place, that of what it is a view of."""
+    base = result._base
+    node = result.grad_fn if base is None or base.grad_fn is None else base.grad_fn
+    if node is not None and (base is None or node.name().endswith("CopySlices")):
+        _marks(node)[_MARK] = True
+
+
+def _marks(node: Node) -> dict[str, Any]:
+    """Return the dictionary that a node keeps for notes; torch's stubs call it a function."""
+    marks: Any = node.metadata
+    return marks
 
 
 @contextmanager
@@ -42,7 +95,7 @@ def _rectifiers(result: Tensor) -> list[Node]:
         if node is None or node in met:
             continue
         met.add(node)
-        if node.name() in _RECTIFIERS:
+        if node.name() in _RECTIFIERS or _MARK in _marks(node):
             found.append(node)
         open_nodes += [each for each, _ in node.next_functions]
     return found

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from unrolled.explanation.tokens.open_rectifiers import WrittenRectifiers
 from unrolled.held_forward.operations.operands import operands
 from unrolled.held_forward.operations.operands_read import operands_read
 from unrolled.held_forward.operations.operation_call import OperationCall
@@ -56,7 +57,7 @@ class Tracer(NumbersFromOutside, ReadsVariables):
 
     def __init__(self) -> None:
         super().__init__()
-        self.positions = TokenPositions()
+        self.positions, self._rectifiers = TokenPositions(), WrittenRectifiers()
         self.arguments: list[tuple[int, Tensor]] = []
         """The number of the first token of each argument of ids."""
         self.texts: list[tuple[int, tuple[Tensor, ...]]] = []
@@ -112,6 +113,7 @@ class Tracer(NumbersFromOutside, ReadsVariables):
         """Run an operation, and make leaves of vectors that it looks up."""
         call = OperationCall(func, name_of(func), args, options)
         result = super().run_operation(func, args, options)
+        self._rectifiers.note(call, result)
         if not isinstance(result, Tensor):
             self.positions.follow(call, result)
             return result
