@@ -64,6 +64,7 @@ RECTIFIERS = {
     "written": lambda x: _written(x.clone()),
     "times its mask": lambda x: x * (x > 0),
     "times its mask in numbers": lambda x: x * (x > 0).to(x.dtype),
+    "times one times its mask": lambda x: x * ((x > 0) * 1.0),
     "view in place": lambda x: torch.relu_(x.clone().view(-1, 2).view(x.shape)),
     "layer in place": lambda x: torch.relu_(F.linear(x, x.new_tensor([[1.0, 2.0], [3.0, 1.0]]), x.new_zeros(2))),
     "masked view in place": lambda x: _masked(x.clone().view(-1, 2)).view(x.shape),

@@ -59,6 +59,8 @@ class WrittenRectifiers:
             compared = [each for answer in tensors for each in self._compared.get(answer, [])]
             if any(each is other for each in compared for other in tensors):
                 _mark(result)
+            elif compared and not result.requires_grad:  # the answers as numbers, as one times them
+                self._compared[result] = compared
         elif call.name in _OF_RESULT and result._base is not None:
             _mark(result)
 
