@@ -132,3 +132,19 @@ def test_a_target_that_fails_on_a_tensor_is_told_no_keys(call):
         call(Tagger(lambda y: y[-1]), BATCH, target=lambda out: out[:, 9])
     with pytest.raises(UsageError, match=r"a dict with the keys 0, 1, 2, 3, 4, 5, 6, 7, …: KeyError: 'logits'"):
         call(Tagger(lambda y: dict.fromkeys(range(9), y[-1])), BATCH, target=lambda out: out["logits"])
+
+
+def holds_itself(y):
+    output = {"logits": y[-1]}
+    output["all"] = output
+    return output
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_output_that_holds_itself_is_told_its_keys(call):
+    with pytest.raises(
+        UsageError, match=r"with the keys 'logits', 'all': .* target=lambda out: out\['logits'\]\[:, 0\]$"
+    ):
+        call(Tagger(holds_itself), BATCH, target=lambda out: out[:, 0])
+    with pytest.raises(UsageError, match=r"a dict with the key 'logits': "):  # the control
+        call(Tagger(lambda y: {"logits": y[-1]}), BATCH, target=lambda out: out[:, 0])

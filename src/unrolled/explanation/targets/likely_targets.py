@@ -85,8 +85,10 @@ def _whole(output: Any) -> Any:
     return output
 
 
-def _tensors(output: Any) -> Iterator[tuple[str, Pick, Tensor]]:
-    """Walk through an output: how each tensor in it is written, picked, and what it is."""
+def _tensors(output: Any, inside: tuple[Any, ...] = ()) -> Iterator[tuple[str, Pick, Tensor]]:
+    """Walk through an output: how each tensor in it is written, picked, and what it is; ``inside`` holds it."""
+    if any(each is output for each in inside):
+        return
     if isinstance(output, Tensor):
         yield "", _whole, output
         return
@@ -98,7 +100,7 @@ def _tensors(output: Any) -> Iterator[tuple[str, Pick, Tensor]]:
     else:
         parts = [(f".{name}", attrgetter(name), getattr(output, name)) for name in _attributes(output)]
     for code, step, part in parts:
-        for deeper, pick, tensor in _tensors(part):
+        for deeper, pick, tensor in _tensors(part, (*inside, output)):
             yield code + deeper, _then(step, pick), tensor
 
 

@@ -69,10 +69,10 @@ def _form(output: object) -> str:
     if isinstance(output, Tensor):
         return f" of shape {tuple(output.shape)}"
     if isinstance(output, Mapping):
-        keys = [repr(key) for key in islice(output, _KEYS + 1)]
-        return (
-            f" with the keys {', '.join(keys[:_KEYS])}{', …' if len(keys) > _KEYS else ''}" if keys else " without keys"
-        )
+        keys = [" ".join(repr(key).split()) for key in islice(output, _KEYS + 1)]
+        if len(keys) < 2:
+            return f" with the key {keys[0]}" if keys else " without keys"
+        return f" with the keys {', '.join(keys[:_KEYS])}{', …' if len(keys) > _KEYS else ''}"
     return f" of {len(output)}" if isinstance(output, tuple | list) else ""
 
 
