@@ -122,6 +122,14 @@ def test_ids_and_one_hot_numbers_that_no_embedding_reads_are_not_called_one_hot_
     with pytest.raises((ValueError, RuntimeError)) as told:
         entry(nn.Sequential(nn.Linear(6, 4), Last()), ONE_HOT.float())
     assert "one-hot" not in str(told.value)
+    with pytest.raises(RuntimeError, match="size of tensor a") as told:  # a mask beside ids
+        entry(Masked(nn.GRU), ONE_HOT.argmax(-1), ONE_HOT)
+    assert not isinstance(told.value, UsageError)
+
+
+class Masked(Reads):
+    def forward(self, ids, mask):
+        return super().forward(ids) + mask.sum((0, 1))
 
 
 class Last(nn.Module):

@@ -106,8 +106,11 @@ def _refuse_one_hot(error: Exception, model: nn.Module, arguments: Iterable[obje
         return
     tables = [each for each in all_modules(model).values() if isinstance(each, TABLES)]
     most = max((len(each.weight) for each in tables if isinstance(each.weight, Tensor)), default=0)
-    for value in arguments:
-        if isinstance(value, Tensor) and value.dim() > 2 and value.shape[-1] <= most and _is_one_hot(value):
+    tensors = [each for each in arguments if isinstance(each, Tensor)]
+    if any(not holds_numbers(each) and not _is_one_hot(each) for each in tensors):
+        return  # these may be the ids, and what is one-hot a mask
+    for value in tensors:
+        if value.dim() > 2 and value.shape[-1] <= most and _is_one_hot(value):
             raise UsageError(
                 f"the model fails on one-hot numbers of {value.dtype} and shape {tuple(value.shape)}: "
                 f"{first_line(error)}; it has an embedding, which looks up vectors by ids: pass x.argmax(-1) if it "
@@ -152,7 +155,13 @@ def _id_without_row(error: Exception, arguments: Iterable[object]) -> str | None
 
 def _is_one_hot(value: Tensor) -> bool:
     """Tell whether the last axis of a tensor holds a one among zeros."""
-    if value.is_complex() or value.layout != torch.strided or value.shape[-1] < 2 or not value.numel():
+    if (
+        value.is_complex()
+        or value.layout != torch.strided
+        or not value.dim()
+        or value.shape[-1] < 2
+        or not value.numel()
+    ):
         return False
     ones = value == 1
     return bool((ones | (value == 0)).all()) and bool((ones.sum(-1) == 1).all())
