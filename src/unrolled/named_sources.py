@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from unrolled.errors import DataError, FileError, UsageError
@@ -16,6 +18,7 @@ __all__ = [
     "check_no_folder",
     "check_run",
     "check_source",
+    "given_twice",
     "is_hub_dataset",
 ]
 
@@ -73,3 +76,13 @@ def check_source(name: str) -> None:
         path.open("rb").close()
     except OSError as error:
         raise FileError(f"{name}: cannot be read: {error.strerror or error}") from None
+
+
+def given_twice(paths: Iterable[Path]) -> dict[Path, int]:
+    """Return how often a file is given that is given more than once, by this name or another one; the first stands."""
+    named: dict[Path, Path] = {}
+    times: Counter[Path] = Counter()
+    for path in paths:
+        file = path if is_hub_dataset(str(path)) else path.resolve()
+        times[named.setdefault(file, path)] += 1
+    return {path: count for path, count in times.items() if count > 1}

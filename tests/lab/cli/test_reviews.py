@@ -139,6 +139,20 @@ def test_predict_reads_tables_lines_and_standard_input(unrolled, tmp_path, monke
     assert [(row["text"], row["predicted"]) for row in table(unrolled("predict", "runs/reviews").out)] == expected
 
 
+def test_a_file_that_is_named_twice_is_noted(unrolled, tmp_path, monkeypatch):
+    for name in ("a.txt", "same.txt"):
+        (tmp_path / name).write_text("a great film\n")
+    (tmp_path / "linked.txt").symlink_to(tmp_path / "a.txt")
+    for again in ("a.txt", "./a.txt", "linked.txt"):
+        twice = unrolled("predict", "runs/reviews", "a.txt", again)
+        assert len(table(twice.out)) == 2
+        assert "a.txt is given 2 times; each of its texts is predicted 2 times" in twice.err
+    assert "given" not in unrolled("predict", "runs/reviews", "a.txt", "same.txt").err
+    monkeypatch.setattr("sys.stdin", io.StringIO("a great film\n"))
+    unrolled("predict", "runs/reviews", "-", "-").assert_refused(2, "standard input is named twice", "name it once")
+    assert unrolled("predict", "runs/reviews", "-").status == 0
+
+
 def test_a_byte_order_mark_on_standard_input_is_no_word(unrolled, tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa dull film\na dull film\n")
     expected = unrolled("predict", "runs/reviews", "a.txt").out

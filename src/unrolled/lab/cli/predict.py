@@ -14,7 +14,7 @@ import typer
 
 from unrolled.cli.output_file import check_new, check_not_read, is_standard_output
 from unrolled.cli.texts_of_users import write_text
-from unrolled.errors import DataError
+from unrolled.errors import DataError, UsageError
 from unrolled.lab.cli.arguments import run_argument
 from unrolled.lab.cli.prediction_file import (
     Prediction,
@@ -27,7 +27,7 @@ from unrolled.lab.cli.printed_notes import print_notes
 from unrolled.lab.cli.runs import load_with_warning
 from unrolled.lab.data.reading import line_list
 from unrolled.lab.training.run_names import files_of_run
-from unrolled.named_sources import check_run, check_source
+from unrolled.named_sources import check_run, check_source, given_twice
 from unrolled.report.formatting import counted, harmless, visible
 
 if TYPE_CHECKING:
@@ -85,12 +85,16 @@ def predict(
     for name in names:
         if name != "-":
             check_source(name)
+    if names.count("-") > 1:
+        raise UsageError("standard input is named twice, but can be read only once; name it once")
     paths = list(map(Path, names))
 
     from unrolled.lab.training.data_check import trained_columns
 
     loaded = load_with_warning(run)
     loaded.text_task()
+    for path, count in given_twice(paths).items():
+        say(f"{path} is given {count} times; each of its texts is predicted {count} times")
     trained, _ = trained_columns(loaded.folder)
     reading = Reading(text_column=text_column, header=not no_header, trained_text=trained)
     texts = (

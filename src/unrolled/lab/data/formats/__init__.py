@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -12,6 +11,7 @@ from unrolled.lab.data.corpus import Corpus
 from unrolled.lab.data.formats.base import Files, Format
 from unrolled.lab.data.reading import PLAIN, Reading
 from unrolled.lab.data.text_files import check_text, without_compression
+from unrolled.named_sources import given_twice
 from unrolled.registry import Registry
 
 __all__ = ["FORMATS", "ReadSplit", "read_files", "read_split"]
@@ -84,12 +84,9 @@ def _given_twice(split: Sequence[Path], reader: Format) -> list[str]:
     """Note the files of a split that are given more than once, by this name or another one."""
     if reader.side_by_side:
         return []
-    times = Counter(path.resolve() for path in split)
-    named = {path.resolve(): path for path in reversed(split)}  # by the first of its names
     return [
-        f"{named[path]} is given {count} times; each of its examples counts {count} times"
-        for path, count in times.items()
-        if count > 1
+        f"{path} is given {count} times; each of its examples counts {count} times"
+        for path, count in given_twice(split).items()
     ]
 
 
