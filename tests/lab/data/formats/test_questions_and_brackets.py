@@ -67,6 +67,29 @@ def test_lines_that_are_no_candidates_are_left_out_on_request(tmp_path):
         read_split(Selection, [again], (), reading=skipping)
 
 
+@pytest.mark.parametrize("lost", [b"Why?\tSo.\tyes\n", b"Why?\t\t1\n", b"Why?\tSo.\n"])
+def test_a_question_whose_right_candidate_may_be_left_out_is_left_out(tmp_path, lost):
+    path = write(tmp_path, "a.tsv", ASKED + b"Why?\tBecause.\t0\n" + lost)
+    found = read_split(Selection, [path], (), reading=Reading(skip_invalid=True))
+    assert [question.answered for question in found.examples] == [True] * 12
+    assert "1 row at the start of a question that has no right candidate left (line 25)" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("rest", "answered"),
+    [
+        (b"Why?\t\t0\n", False),  # what is left out is wrong
+        (b"Why?\tSo.\tyes\nWhy?\tThus.\t1\n", True),
+        (b"How?\tSo.\tyes\n", False),  # of another question
+    ],
+)
+def test_a_question_that_lost_no_answer_stays(tmp_path, rest, answered):
+    path = write(tmp_path, "a.tsv", ASKED + b"Why?\tBecause.\t0\n" + rest)
+    found = read_split(Selection, [path], (), reading=Reading(skip_invalid=True))
+    assert [question.answered for question in found.examples] == [True] * 12 + [answered]
+    assert "at the start of a question" not in found.notes[0]
+
+
 def test_the_suffix_alone_does_not_decide_but_what_is_learned_does(tmp_path):
     path = write(tmp_path, "a.tsv", ASKED)
     assert len(read_files(Classification, [path]).train) == 20  # lines, of the classes 0 and 1

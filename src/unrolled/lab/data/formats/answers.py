@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -41,6 +42,16 @@ class CandidateLine(NamedTuple):
         return cls(number, key, question, sentence, _ANSWERS[label])
 
 
+@dataclass(frozen=True, slots=True)
+class _InvalidLine(InvalidRow):
+    """A line that is no candidate."""
+
+    question: str
+    """Its first column."""
+    may_be_right: bool
+    """Whether its last column is anything but the label of a wrong candidate."""
+
+
 def gather_questions(path: Path, lines: Iterable[CandidateLine]) -> Iterator[tuple[int, Question]]:
     """Group the candidates of each question, and yield the line at which a question begins with the question.
 
@@ -70,26 +81,38 @@ class Answers(RowFormat[Question]):
         """Read each question with its candidates; the lines of a file that are no candidates come first."""
         for path in paths:
             lines = list(_candidate_lines(path))
-            invalid = [line for line in lines if isinstance(line, InvalidRow)]
+            invalid = [line for line in lines if isinstance(line, _InvalidLine)]
             yield from invalid
             if invalid and not self.reading.skip_invalid:
                 continue  # the file is refused for these lines, whatever the order of the others
-            candidates = (line for line in lines if isinstance(line, CandidateLine))
+            candidates = [line for line in lines if isinstance(line, CandidateLine)]
+            asked = {line.number: line.question for line in candidates}
+            lost = {line.question for line in invalid if line.may_be_right}
             for number, question in gather_questions(path, candidates):
-                yield ValidRow(path, number, question)
+                if question.answered or asked[number] not in lost:
+                    yield ValidRow(path, number, question)
+                else:
+                    yield _without_answer(path, number, asked[number])
 
 
-def _candidate_lines(path: Path) -> Iterator[CandidateLine | InvalidRow]:
+def _without_answer(path: Path, number: int, question: str) -> InvalidRow:
+    """Describe a question whose right candidate may be one of the lines that are left out."""
+    error = malformed(path, number, "a right candidate", f"none of {question!r}", "one may be on a line left out")
+    return InvalidRow(path, number, "at the start of a question that has no right candidate left", error)
+
+
+def _candidate_lines(path: Path) -> Iterator[CandidateLine | _InvalidLine]:
     for number, line in numbered_lines(path):
         cells = [cell.strip() for cell in line.split("\t")]
         if number == 1 and tuple(cell.lower() for cell in cells) == _COLUMNS:
             continue
         if len(cells) != len(_COLUMNS):
             error = malformed(path, number, "question<TAB>sentence<TAB>label", repr(line), "three columns, no quotes")
-            yield InvalidRow(path, number, "without three columns", error)
+            yield _InvalidLine(path, number, "without three columns", error, cells[0], cells[-1] != "0")
             continue
         question, sentence, label = cells
         try:
             yield CandidateLine.parse(path, number, question, question, sentence, label)
         except DataError as error:
-            yield InvalidRow(path, number, "without a question, a sentence or a label of 0 or 1", error)
+            fault = "without a question, a sentence or a label of 0 or 1"
+            yield _InvalidLine(path, number, fault, error, question, label != "0")
