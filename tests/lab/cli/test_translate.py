@@ -73,6 +73,19 @@ def test_two_files_are_evaluated_as_they_are_trained_on(unrolled: Command, run: 
     before.assert_refused(2, "1 file of parallel text")
 
 
+def test_languages_that_are_swapped_are_noted(unrolled: Command, run: Path, tmp_path: Path) -> None:
+    told = pairs(20, 3)
+    for name, side in (("a.de", "source"), ("a.en", "target")):
+        (tmp_path / name).write_text("".join(" ".join(getattr(pair, side)) + "\n" for pair in told))
+    (tmp_path / "strange.de").write_text("vier fünf\n" * 20)
+    swapped = unrolled("evaluate", run, "--data", tmp_path / "a.en", tmp_path / "a.de")
+    assert swapped.status == 0
+    assert "are known to the model as words of the target alone; if the languages are swapped" in swapped.err
+    for source in ("a.de", "strange.de"):
+        done = unrolled("evaluate", run, "--data", tmp_path / source, tmp_path / "a.en")
+        assert (done.status, "swapped" in done.err) == (0, False)
+
+
 @pytest.mark.parametrize("dash", [(), ("-",)])
 def test_line_i_goes_with_line_i_and_an_empty_one_stays_empty(
     unrolled: Command, run: Path, lines: Callable[[str], None], dash: tuple[str, ...]

@@ -21,6 +21,7 @@ from unrolled.lab.cli.options import offer
 from unrolled.lab.cli.prediction_file import write_predictions
 from unrolled.lab.cli.printed_classes import print_classes
 from unrolled.lab.cli.printed_metrics import format_metrics
+from unrolled.lab.cli.printed_notes import print_notes
 from unrolled.lab.cli.runs import load_with_warning
 from unrolled.lab.training.run_names import files_of_run
 from unrolled.named_sources import check_run, check_source, is_hub_dataset
@@ -115,6 +116,7 @@ def evaluate(
     _check_task(loaded, wanted)
     said = Reading(text_column, label_column, not no_header, skip_invalid)
     examples, title = read_examples(loaded, GivenData(names, split or "test", format_name, said, data_dir))
+    print_notes(loaded.task.doubts(examples))
     encoded = loaded.task.encode(examples)
     if names:
         warn_of_examples(loaded, names, examples)

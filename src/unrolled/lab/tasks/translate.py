@@ -185,6 +185,17 @@ class Translate(Task[Translation, "TranslationBatch"]):
             targets.append(torch.tensor([*row, END]))
         return EncodedPairs(tuple(self.encode_source(pair.source) for pair in examples), tuple(targets))
 
+    def doubts(self, examples: Sequence[SentencePair]) -> tuple[str, ...]:
+        """Say that the languages may be swapped, if most source words are known as target words alone."""
+        words = [word for pair in examples for word in pair.source]
+        swapped = sum(word in self.target and word not in self.source for word in words)
+        if 2 * swapped <= len(words):
+            return ()
+        return (
+            f"{swapped:,} of the {len(words):,} words of the source are known to the model as words of the target "
+            "alone; if the languages are swapped, name the files in the other order",
+        )
+
     def tokenise(self, text: str) -> tuple[str, ...]:
         """Split at spaces; a piece that is not in the source vocabulary is split further, as in treebanks."""
         return tuple(tokenise_unknown(text, self.source))

@@ -208,6 +208,10 @@ class Task(ABC, Generic[C, B]):
         """Return lines of text about a model beyond its metrics; called as :meth:`compute_metrics` is."""
         return ()
 
+    def doubts(self, examples: Any) -> tuple[str, ...]:
+        """Return lines on why examples to evaluate on may not be what the model was trained for."""
+        return ()
+
     def check_no_position(self, at: int | None) -> None:
         """Refuse a position, if the model has one output for a whole text."""
         if at is not None:
