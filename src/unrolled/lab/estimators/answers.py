@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from unrolled.errors import UsageError, kind_of
 from unrolled.lab.data.text_lists import shown_kind
-from unrolled.lab.estimators.inputs import number_advice, out_of_torch
+from unrolled.lab.estimators.inputs import number_advice, out_of_libraries
 
 __all__ = ["as_numbers", "class_place", "learn_classes", "listed_answers", "refuse_mixed", "refuse_swapped"]
 
@@ -26,9 +26,11 @@ def listed_answers(y: Any) -> Any:
     if isinstance(y, str | Mapping | Set) or not (isinstance(y, Sequence) or hasattr(y, "__array__")):
         way = ": list() makes one of it" if isinstance(y, Iterator) else ""
         raise UsageError(f"y is {kind_of(y)}; expected a list or an array of one answer for each example{way}")
-    y = out_of_torch(y)
+    y = out_of_libraries(y)
     if hasattr(y, "__array__") and not hasattr(y, "tolist"):  # a series of polars, whose dtype numpy does not know
         y = np.asarray(y)
+    if getattr(getattr(y, "dtype", None), "kind", "") == "T":  # strings of any length, which scikit-learn does not know
+        y = y.astype(object)
     _refuse_several(y)
     _refuse_missing(y)
     # scikit-learn makes floating-point numbers of pandas' own truth values and integers
@@ -93,7 +95,7 @@ def _is_missing(answer: object) -> bool:
 def _objects(y: Any) -> Sequence[Any]:
     """Return the answers of a list or of an array in which one may be missing or of another type."""
     if getattr(y, "shape", ())[1:] == (1,):  # a table of one column
-        y = np.ravel(out_of_torch(y))
+        y = np.ravel(out_of_libraries(y))
     holds = getattr(getattr(y, "dtype", None), "kind", "O") in "Of" or _of_pandas(y)
     rows = y.tolist() if holds and hasattr(y, "tolist") else y
     return rows if isinstance(rows, list | tuple) else ()

@@ -23,7 +23,7 @@ from unrolled.lab.estimators.inputs import (
     checked_rows,
     is_text,
     numeric_sequences,
-    out_of_torch,
+    out_of_libraries,
     padded,
     refuse_other_than_texts,
     with_features,
@@ -82,7 +82,7 @@ class ExplainsExamples(BaseEstimator):
         if self.words_ is not None:
             words, indices = self.words_.split(x)
             return self._explained([indices], [words], target, against, options)[0]
-        x = out_of_torch(x)
+        x = out_of_libraries(x)
         check_columns(self, [x], rows=self.rows_)
         fitted = "(time,)" if self.rows_ else "(time, features)"
         try:
@@ -127,7 +127,7 @@ class ExplainsExamples(BaseEstimator):
         """Check examples that the estimator was not fitted on; return them as arrays, and the words of texts."""
         check_is_fitted(self, "model_")
         check_container(X)
-        X = out_of_torch(X)
+        X = out_of_libraries(X)
         text = is_text(X)
         if text and self.words_ is None:
             raise UsageError("the examples are texts, but the estimator was fitted on numbers")

@@ -27,7 +27,7 @@ __all__ = [
     "is_text",
     "number_advice",
     "numeric_sequences",
-    "out_of_torch",
+    "out_of_libraries",
     "padded",
     "refuse_other_than_texts",
     "with_features",
@@ -38,12 +38,19 @@ _DATES = (date, timedelta, np.datetime64, np.timedelta64)
 _GAP = "Input sequence {} contains NaN; expected numbers: fill the gaps, or leave such sequences out"
 
 
-def out_of_torch(given: Any) -> Any:
-    """Return tensors, also in a list, as arrays: scikit-learn reads none that has a gradient or is on a GPU."""
+def out_of_libraries(given: Any) -> Any:
+    """Return tensors, also in a list, as arrays, and columns of pyarrow and polars as lists.
+
+    scikit-learn reads no tensor that has a gradient or is on a GPU, and no text of such a column.
+    """
     if isinstance(given, Tensor):
         return (given.double() if given.is_floating_point() else given).numpy(force=True)
     if isinstance(given, list | tuple) and any(isinstance(each, Tensor) for each in given):
-        return [out_of_torch(each) for each in given]
+        return [out_of_libraries(each) for each in given]
+    if hasattr(given, "to_pylist") and not hasattr(given, "column_names"):  # a column of pyarrow, no table
+        return given.to_pylist()
+    if hasattr(given, "to_list") and not hasattr(given, "ndim"):  # a column of polars
+        return given.to_list()
     return given
 
 
@@ -191,7 +198,7 @@ def _refuse_masked(values: Any, name: str) -> None:
 
 def _check_no_strings(X: Any) -> None:
     """Refuse tables and lists of words, which are neither texts nor numbers."""
-    rows = np.asarray(X) if hasattr(X, "to_numpy") else X
+    rows = np.asarray(X) if hasattr(X, "__array__") else X
     first = rows[0] if hasattr(rows, "__getitem__") and hasattr(rows, "__len__") and len(rows) else ()
     listed = list(first) if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str) else []
     if dates := [each for each in listed if isinstance(each, _DATES)]:

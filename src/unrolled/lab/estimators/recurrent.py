@@ -36,7 +36,7 @@ from unrolled.lab.estimators.inputs import (
     is_nested,
     is_text,
     numeric_sequences,
-    out_of_torch,
+    out_of_libraries,
 )
 from unrolled.lab.estimators.model import Scale, SequenceModel
 from unrolled.lab.estimators.words import LearnedWords
@@ -101,7 +101,7 @@ class _Recurrent(ExplainsExamples):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; pass answers")
         check_container(X)
-        X, y = out_of_torch(X), listed_answers(y)
+        X, y = out_of_libraries(X), listed_answers(y)
         self.__dict__.pop("model_", None)  # a training that fails leaves no model of other words or columns
         self.words_ = None
         text, nested = is_text(X), is_nested(X)
@@ -228,6 +228,10 @@ class RecurrentClassifier(ClassifierMixin, _Recurrent):
         """Predict the class of each example."""
         chosen = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of examples whose class is predicted."""
+        return float(super().score(X, listed_answers(y), sample_weight))
 
     def _place(self, given: Any) -> int | None:
         return None if given is None else class_place(self.classes_, given)
