@@ -52,6 +52,16 @@ def test_a_first_line_that_is_a_text_is_none_of_names(unrolled, monkeypatch, fir
     assert "table" not in piped.err
 
 
+@pytest.mark.parametrize(("first", "noted"), [("review", True), ('"Review"', True), ("a review", False), ("", False)])
+def test_a_first_line_that_is_the_name_of_the_trained_column_alone_is_noted(unrolled, monkeypatch, first, noted):
+    for command in (("predict",), ("explain", "--file")):
+        name, *option = command
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\na great film\n"))
+        piped = unrolled(name, "runs/reviews", *option, "-")
+        assert piped.status == 0
+        assert ("standard input:1: " in piped.err and "if it is no text, leave the line out" in piped.err) == noted
+
+
 def test_the_column_of_a_table_that_cannot_be_told_is_to_be_named_of_a_file(unrolled, tmp_path, monkeypatch):
     """Standard input takes no --text-column, which would be the advice about a file."""
     (tmp_path / "a.csv").write_text(content := "comment,sentiment\nfine,good\n")

@@ -104,10 +104,19 @@ def _texts_of_standard_input(
         say(f"{STANDARD_INPUT}: read as JSON lines")
         return _json_texts(STANDARD_INPUT, partial(read_json_objects, STANDARD_INPUT, list(lines)), reading, say)
     if not any(_names_columns(line, reading) for line in first):
+        if names := [line.strip() for line in first if _is_trained_name(line, reading)]:
+            said = f"{names[0]!r} is read as a text; the column of the training has this name"
+            say(f"{STANDARD_INPUT}:1: {said}: if it is no text, leave the line out")
         return checked_lines(lines, STANDARD_INPUT)
     said = "read as a table, since its first line names the columns; if it is a text: give a file in .txt"
     say(f"{STANDARD_INPUT}: {said}")
     return _table_texts(open_texts(STANDARD_INPUT, Csv.dialects, reading, list(lines)), reading, say)
+
+
+def _is_trained_name(line: str, reading: Reading) -> bool:
+    """Tell whether a line is the name of the column of texts that a model was trained on, alone."""
+    name = line.removeprefix("\ufeff").strip().strip('"').strip().lower()
+    return reading.trained_text is not None and name == reading.trained_text.strip().lower()
 
 
 def _names_columns(line: str, reading: Reading) -> bool:
