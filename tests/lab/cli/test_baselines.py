@@ -110,6 +110,17 @@ def test_of_labels_that_are_several_numbers_the_task_of_numbers_is_named(
     assert "labels are numbers" not in unrolled("train", "classify", "--data", stars, *short, "--out", "two").err
 
 
+def test_a_label_nan_is_learned_as_a_text_and_no_number(unrolled: Command, stars: Path) -> None:
+    short = (*SMALL, "--epochs", 1)
+    stars.write_text(stars.read_text().replace(",5\n", ",NaN\n"))
+    done = unrolled("train", "classify", "--data", stars, *short, "--out", "nan")
+    assert (done.status, "labels are numbers" in done.err) == (0, False)
+    assert "labels that may stand for a missing one are learned as labels: NaN" in done.err
+    assert "NaN" in load_run(Path("nan")).task.classes
+    stars.write_text(stars.read_text().replace(",NaN\n", ",5.0\n"))
+    assert "the 5 labels are numbers" in unrolled("train", "classify", "--data", stars, *short, "--out", "five").err
+
+
 def test_an_option_without_a_task_and_a_file_in_the_place_of_one_name_the_tasks(
     unrolled: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

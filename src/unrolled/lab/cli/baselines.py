@@ -51,7 +51,7 @@ def note_of_ratings(corpus: Corpus[Any], data: DataSettings) -> Iterator[str]:
 
     if is_dataset(data.data[0]) or not isinstance(corpus, Classification) or len(corpus.labels) < _FEWEST_RATINGS:
         return
-    if all(is_number(label) for label in corpus.labels):
+    if all(is_number(label) and math.isfinite(float(label.replace(",", "."))) for label in corpus.labels):
         yield (
             f"the {len(corpus.labels):,} labels are numbers, learned as classes without an order; "
             "if they have one, such as stars, `unrolled train regress` learns it"
