@@ -22,6 +22,7 @@ from unrolled.explanation.networks.python_modules import python_modules
 from unrolled.explanation.one_call import explain_one_call
 from unrolled.explanation.readout.record_forward import NotOneCallError
 from unrolled.explanation.request import Request
+from unrolled.explanation.targets.arguments_beside import note_arguments_beside
 from unrolled.explanation.targets.output_kind import kind_note
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.runs_that_fail import with_factors_as_they_were
@@ -51,7 +52,8 @@ def _explain_by_class(model: nn.Module, asked: Request, without_kernel: frozense
         networks = find_networks(python.model, python.named(asked.rnn), run, without_kernel)
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked))
         further = NotesByRuns(python.model, networks, asked, run, len(found))
-        before = (*python.notes, *notes_of_steps_around(networks))
+        of_target = note_arguments_beside(asked.wanted.target, asked.args, asked.kwargs)
+        before = (*python.notes, *notes_of_steps_around(networks), *of_target)
         noted = (
             replace(each, notes=(*before, *kind_note(each.target, python.model), *each.notes, *further.of(each)))
             for each in found

@@ -21,6 +21,7 @@ from unrolled.explanation.model_arguments import named_arguments, names_of_place
 from unrolled.explanation.model_run import ModelRun
 from unrolled.explanation.networks.scripted_modules import python_form, script_kind
 from unrolled.explanation.plain_run import PlainRun
+from unrolled.explanation.targets.arguments_beside import note_arguments_beside
 from unrolled.explanation.targets.wanted import no_classes
 from unrolled.explanation.thread_count import one_thread_if_small
 from unrolled.held_forward.held_only import follow_if_held_only
@@ -79,7 +80,8 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model, result)
     told = (*notes_of(result, means, behind), *one_of_the_examples(plain.output, target.index, result))
-    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *told))
+    beside = note_arguments_beside(asked.wanted.target, args, kwargs)
+    return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *beside, *told))
 
 
 def _mean_of_members(held: HeldRuns) -> tuple[Contributions, tuple[str, ...]]:
