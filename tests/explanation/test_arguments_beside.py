@@ -71,6 +71,8 @@ def test_what_is_no_number_of_an_argument_is_not_noted(call):
     for given, target in [
         ((SERIES,), lambda out: (out - labels).square().mean(dim=(1, 2))),  # right answers
         ((SERIES,), lambda out: out[:, 0, 1]),
+        ((SERIES,), lambda out: out[torch.arange(len(SERIES)), 0, 1] + SERIES.shape[1]),  # its shape alone
+        ((SERIES,), lambda out: out[:, 0, 1] + torch.zeros_like(SERIES).sum() + SERIES.new_zeros(1)[0]),
         ((SERIES, mask), lambda out: (out * mask).sum(dim=(1, 2))),
     ]:
         assert not _said(call(model, *given, target=target))

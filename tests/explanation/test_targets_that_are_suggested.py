@@ -130,6 +130,8 @@ def test_a_target_that_takes_what_holds_several_tensors_for_one_is_told_what_it_
 def test_a_target_that_fails_on_a_tensor_is_told_no_keys(call):
     with pytest.raises(UsageError, match=r"a Tensor of shape \(3, 4\): IndexError: [^;]*$"):
         call(Tagger(lambda y: y[-1]), BATCH, target=lambda out: out[:, 9])
+    with pytest.raises(UsageError, match=r"a dict with the key 'logits': IndexError: [^;]*$"):  # it picked a tensor
+        call(Tagger(lambda y: {"logits": y[-1]}), BATCH, target=lambda out: out["logits"][:, 9])
     with pytest.raises(UsageError, match=r"a dict with the keys 0, 1, 2, 3, 4, 5, 6, 7, …: KeyError: 'logits'"):
         call(Tagger(lambda y: dict.fromkeys(range(9), y[-1])), BATCH, target=lambda out: out["logits"])
 

@@ -67,6 +67,19 @@ def test_ngrams_stand_as_in_the_text_of_their_sequence(explain):
         assert (strongest[0], each.name, text) in joint
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_long_ngram_leaves_room_for_the_number_of_its_near_copies(width):
+    torch.manual_seed(0)
+    ids = torch.randint(0, 9, (1, 24))
+    words = [[f"a long word of number {k}" for k in range(24)], ["one", "two"]]
+    text = unrolled.explain(Pair().eval(), ids, ids[:, :2], target=1, tokens=words).render(width)
+    rows = text.split("n-gram\n")[1].split("\n\n")[0].splitlines()
+    assert any("near-cop" in row for row in rows)
+    assert any("…" in row for row in rows)  # some are cut
+    assert all(len(row) <= width for row in rows)
+    assert all(row.endswith(("near-copy", "near-copies")) for row in rows if " and " in row)
+
+
 def test_one_draw_is_said_to_be_one(explain):
     note = "the model draws random numbers: this explains one draw"
     assert note in str(explain(noise=0.1, seed=0))

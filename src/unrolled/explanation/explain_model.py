@@ -52,7 +52,7 @@ def _explain_by_class(model: nn.Module, asked: Request, without_kernel: frozense
         networks = find_networks(python.model, python.named(asked.rnn), run, without_kernel)
         found = with_factors_as_they_were(partial(_explain_python, python.model, networks, asked))
         further = NotesByRuns(python.model, networks, asked, run, len(found))
-        of_target = note_arguments_beside(asked.wanted.target, asked.args, asked.kwargs)
+        of_target = note_arguments_beside(asked.wanted.target, run, asked.args, asked.kwargs)
         before = (*python.notes, *notes_of_steps_around(networks), *of_target)
         noted = (
             replace(each, notes=(*before, *kind_note(each.target, python.model), *each.notes, *further.of(each)))

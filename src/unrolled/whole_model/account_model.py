@@ -80,7 +80,7 @@ def account_model(model: nn.Module, asked: AccountRequest) -> Account:
     if not torch.isfinite(result.remainder).all():
         raise _not_finite(model, result)
     told = (*notes_of(result, means, behind), *one_of_the_examples(plain.output, target.index, result))
-    beside = note_arguments_beside(asked.wanted.target, args, kwargs)
+    beside = note_arguments_beside(asked.wanted.target, lambda: plain.output, args, kwargs)
     return replace(result, exact=result.exact and result.closes, notes=(*drawn, *of_target, *beside, *told))
 
 

@@ -306,7 +306,9 @@ def test_tensors_are_read_as_arrays_also_with_gradients(dtype):
     given = torch.tensor(series).to(dtype).requires_grad_()
     same = given.detach().double().numpy()
     expected = RecurrentRegressor(**SMALL).fit(same, totals)
-    found = RecurrentRegressor(**SMALL).fit(given, torch.tensor(totals, requires_grad=True))
+    answers = torch.tensor(totals, requires_grad=True)
+    found = RecurrentRegressor(**SMALL).fit(given, answers)
+    assert found.score(given, answers) == expected.score(same, totals)
     assert np.array_equal(found.predict(given), expected.predict(same))
     assert np.array_equal(found.predict(list(given)), expected.predict(same))
     assert found.explain(given[0]).ledger == expected.explain(same[0]).ledger

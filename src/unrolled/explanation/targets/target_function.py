@@ -60,7 +60,7 @@ def called_target(target: Callable[..., Any], output: object) -> Any:
         why = str(error).splitlines()[0] if str(error) else "no message"
         raise UsageError(
             f"the target fails on the model's output, {kind_of(output)}{_form(output)}: {type(error).__name__}: {why}"
-            f"{_advice(output)}"
+            f"{'' if isinstance(output, Mapping) and isinstance(error, IndexError) else _advice(output)}"
         ) from error
 
 

@@ -59,7 +59,7 @@ class WrittenRectifiers:
             compared = [each for answer in tensors for each in self._compared.get(answer, [])]
             if any(each is other for each in compared for other in tensors):
                 _mark(result)
-            elif compared and not result.requires_grad:  # the answers as numbers, as one times them
+            elif compared and all(each in self._compared for each in tensors):  # as numbers, and by no other mask
                 self._compared[result] = compared
         elif call.name in _OF_RESULT and result._base is not None:
             _mark(result)

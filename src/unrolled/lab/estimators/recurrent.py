@@ -275,6 +275,10 @@ class RecurrentRegressor(RegressorMixin, _Recurrent):
         """Predict the number of each example."""
         return np.asarray(self._outputs(X)[:, 0])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the variance of the numbers that is predicted, R²."""
+        return float(super().score(X, listed_answers(y), sample_weight))
+
     def _place(self, given: Any) -> int | None:
         if given is not None:
             raise UsageError(f"the class {given!r} was given, but a regressor has one output; leave it out")
