@@ -34,7 +34,7 @@ def names_of_places(model: nn.Module, count: int) -> dict[str, str]:
         return {}
     try:
         parameters = list(inspect.signature(model.forward).parameters.values())
-    except (TypeError, ValueError):  # a forward of C has no signature
+    except (AttributeError, TypeError, ValueError):  # a forward of C has no signature, a scripted module no forward
         return {}
     return {
         str(place): parameter.name
