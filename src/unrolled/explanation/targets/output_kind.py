@@ -90,7 +90,7 @@ def _picks(target: Tensor, gate: Gate) -> bool:
 
 def _are_among(target: Tensor, gate: Gate) -> bool:
     """Tell whether the numbers of a target are among the entries p of a gate, or 1 - p."""
-    values, risen = target.detach().reshape(-1, 1).double(), gate.risen.detach().reshape(-1).double()
+    values, risen = target.detach().reshape(-1, 1).double().contiguous(), gate.risen.detach().reshape(-1).double()
     entries = torch.cat([0.5 + risen, 0.5 - risen]).sort()[0]
     places = torch.searchsorted(entries, values).clamp(1, len(entries) - 1)
     nearest = (entries[torch.cat([places - 1, places], dim=1)] - values).abs().amin(dim=1)
