@@ -80,6 +80,17 @@ def test_what_is_no_number_of_an_argument_is_not_noted(call):
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_right_answers_that_lie_between_the_numbers_of_an_argument_are_none_of_these(call):
+    table = torch.linspace(-1.0, 1.0, 16).reshape(1, 4, 4)
+    given, answers = table[..., :3], table[..., 3:]
+    assert not _said(call(Autoencoder(), given, target=lambda out: (out - answers).square().mean(dim=(1, 2))))
+    common = table[..., 2:]  # the control: its first column is the last of the argument
+    assert _said(call(Autoencoder(), given, target=lambda out: (out[..., :2] - common).square().mean(dim=(1, 2))))
+    repeated = given[:, :1].expand(-1, 4, -1)
+    assert _said(call(Autoencoder(), given, target=lambda out: (out - repeated).square().mean(dim=(1, 2))))
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_advice_makes_them_sources(call):
     x = SERIES
     error = (Autoencoder()(x) - x).square().mean(dim=(1, 2))

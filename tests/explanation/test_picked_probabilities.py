@@ -51,6 +51,7 @@ PICKED = {
     "product of floats": lambda z: (torch.sigmoid(z) * HOT.double()).sum(1),
     "product of matrices": lambda z: (torch.sigmoid(z)[:, None] @ HOT.double()[..., None])[:, 0, 0],
     "einsum": lambda z: torch.einsum("bc,bc->b", torch.sigmoid(z), HOT.double()),
+    "in single precision": lambda z: ((1 - torch.sigmoid(z.float())) * HOT.double()).sum(-1),
     "the other class": lambda z: ((1 - torch.sigmoid(z)) * HOT).sum(-1),
     "mask and sum": lambda z: torch.sigmoid(z).masked_fill(HOT == 0, 0.0).sum(-1),
     "the likeliest": lambda z: (torch.sigmoid(z) * at_largest(z)).sum(-1),

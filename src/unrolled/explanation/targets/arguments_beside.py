@@ -17,8 +17,6 @@ from unrolled.model_runs.nested_tensors import tensors_in
 
 __all__ = ["note_arguments_beside"]
 
-_Memory = tuple[torch.device, int]
-
 
 def note_arguments_beside(
     target: object, run: Callable[[], object], args: Sequence[object], kwargs: Mapping[str, object]
@@ -31,42 +29,43 @@ def note_arguments_beside(
         args: The arguments of the model.
         kwargs: Those with names.
     """
-    known = set(map(_memory, _numbers_in(list(_values_of_names(target)))))
-    places = {
-        _memory(each): name
+    beside = list(_numbers_in(list(_values_of_names(target))))
+    known = [
+        (name, each)
         for name, value in named_arguments(args, kwargs).items()
         for each in _numbers_in(value)
-        if _memory(each) in known and not is_mask(each)
-    }
-    if not places or not callable(target):
+        if any(_share(each, other) for other in beside) and not is_mask(each)
+    ]
+    if not known or not callable(target):
         return ()
     output = run()
-    with _Reads(frozenset(places)) as reads:
+    with _Reads(known) as reads:
         target(output)
-    names = dict.fromkeys(name for memory, name in places.items() if memory in reads.found)
-    if not names:  # such as len(x)
+    if not reads.found:  # such as len(x)
         return ()
     return (
-        f"the target reads the numbers of {' and '.join(names)} itself, which are constants there; to see what they "
-        "contribute by it, give a model whose forward returns what the target computes",
+        f"the target reads the numbers of {' and '.join(reads.found)} itself, which are constants there; to see what "
+        "they contribute by it, give a model whose forward returns what the target computes",
     )
 
 
 class _Reads(TorchFunctionMode):
-    """Finds which memory the operations read that make numbers, and not its shape alone."""
+    """Finds the arguments whose numbers, and not their shapes alone, an operation reads that makes other numbers."""
 
-    def __init__(self, known: frozenset[_Memory]) -> None:
+    def __init__(self, known: Sequence[tuple[str, Tensor]]) -> None:
         super().__init__()
         self.known = known
-        self.found: set[_Memory] = set()
+        self.found: dict[str, None] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         if not (name.endswith("_like") or name.startswith("new_")):
-            made = {_memory(each) for each in _strided_in(result)}
-            read = {_memory(each) for each in _numbers_in((args, kwargs))} & self.known
-            self.found |= read if made - read else set()  # a view makes nothing
+            read = list(_numbers_in((args, kwargs)))
+            if any(_memory(each) not in map(_memory, read) for each in _strided_in(result)):  # a view makes nothing
+                self.found |= dict.fromkeys(
+                    argument for argument, value in self.known if any(_share(value, each) for each in read)
+                )
         return result
 
 
@@ -94,6 +93,26 @@ def _values_of_names(target: object) -> Iterator[Any]:
     yield from (target.__kwdefaults__ or {}).values()
 
 
-def _memory(tensor: Tensor) -> _Memory:
-    """Tell whose memory a tensor reads: a view reads that of its tensor."""
+def _share(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have a number in common, as a tensor and a view have; two columns of one have none."""
+    if _memory(one) != _memory(other):
+        return False
+    views = [_places(each) for each in (one, other)]
+    taken = torch.zeros(1 + max(map(_last, views)), dtype=torch.bool, device="cpu")
+    taken.as_strided(*views[0]).fill_(True)
+    return bool(taken.as_strided(*views[1]).any())
+
+
+def _places(tensor: Tensor) -> tuple[list[int], tuple[int, ...], int]:
+    """Return shape, strides and offset of a tensor without repetitions, as those of ``expand``."""
+    shape = [1 if stride == 0 else size for size, stride in zip(tensor.shape, tensor.stride(), strict=True)]
+    return shape, tensor.stride(), int(tensor.storage_offset())
+
+
+def _last(view: tuple[list[int], tuple[int, ...], int]) -> int:
+    shape, strides, offset = view
+    return offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
+def _memory(tensor: Tensor) -> tuple[torch.device, int]:
     return tensor.device, tensor.untyped_storage().data_ptr()

@@ -75,7 +75,8 @@ def _is_sigmoid(target: Tensor, gates: Gates) -> bool:
 
 def _picks(target: Tensor, gate: Gate) -> bool:
     """Tell whether each number of a target is one entry p of a gate, or 1 - p: picked by a product and a sum."""
-    if not (gate.risen.numel() and _are_among(target, gate)):  # most targets are none, and a gradient takes longer
+    rounding = _ROUNDINGS * max(torch.finfo(each.dtype).eps for each in (target, gate.risen))
+    if not _may_be_picked(target, gate, rounding):  # most targets are none, and a gradient takes longer
         return False
     (slope,) = torch.autograd.grad(target.sum(), gate.risen, retain_graph=True, allow_unused=True)
     if slope is None or int(slope.count_nonzero()) != target.numel():
@@ -85,16 +86,13 @@ def _picks(target: Tensor, gate: Gate) -> bool:
     if not bool(((slopes.abs() == 1) & (at_zero == 0.5)).all()):
         return False
     found, values = ((0.5 + slopes * gate.risen.detach()[picked]).sort()[0], target.detach().reshape(-1).sort()[0])
-    return bool(((found - values).abs() <= _ROUNDINGS * torch.finfo(values.dtype).eps).all())
+    return bool(((found - values).abs() <= rounding).all())
 
 
-def _are_among(target: Tensor, gate: Gate) -> bool:
-    """Tell whether the numbers of a target are among the entries p of a gate, or 1 - p."""
-    values, risen = target.detach().reshape(-1, 1).double().contiguous(), gate.risen.detach().reshape(-1).double()
-    entries = torch.cat([0.5 + risen, 0.5 - risen]).sort()[0]
-    places = torch.searchsorted(entries, values).clamp(1, len(entries) - 1)
-    nearest = (entries[torch.cat([places - 1, places], dim=1)] - values).abs().amin(dim=1)
-    return bool((nearest <= _ROUNDINGS * torch.finfo(target.dtype).eps).all())
+def _may_be_picked(target: Tensor, gate: Gate, rounding: float) -> bool:
+    """Tell whether the first number of a target is some entry p of a gate, or 1 - p."""
+    above_half = (target.detach().reshape(-1)[0] - 0.5).abs()
+    return bool(((gate.risen.detach().abs() - above_half).abs() <= rounding).any())
 
 
 def sigmoid_note(of_sigmoid: bool) -> tuple[str, ...]:
