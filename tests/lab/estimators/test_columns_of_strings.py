@@ -33,11 +33,13 @@ class Column:
 
 
 def arrow(values):
-    return pytest.importorskip("pyarrow").array(values)
+    return pytest.importorskip("pyarrow", reason="a column of pyarrow needs pyarrow").array(values)
 
 
 def chunks(values):
-    return pytest.importorskip("pyarrow").chunked_array([values[:5], values[5:]])
+    return pytest.importorskip("pyarrow", reason="a column of pyarrow needs pyarrow").chunked_array(
+        [values[:5], values[5:]]
+    )
 
 
 def strings(values):
@@ -75,7 +77,7 @@ def test_what_is_missing_in_a_column_is_named(column):
 
 
 def test_a_table_of_pyarrow_is_refused_for_its_column():
-    table = pytest.importorskip("pyarrow").table({"text": TEXTS})
+    table = pytest.importorskip("pyarrow", reason="a column of pyarrow needs pyarrow").table({"text": TEXTS})
     with pytest.raises(UsageError, match="pass one column of a table"):
         RecurrentClassifier(**SMALL).fit(table, MOODS)
     assert RecurrentClassifier(**SMALL).fit(table["text"], MOODS).score(table["text"], MOODS) >= 0
